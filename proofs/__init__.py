@@ -1,0 +1,9 @@
+"""The constructions of Yu and Alman, arXiv 2506.12220: one module a lemma, in the paper's order.
+
+Importing the package registers every claim in `REGISTRY`.
+"""
+
+from proofs import lemma_a2, lemma_b1, transport
+from proofs.registry import REGISTRY
+
+__all__ = ["REGISTRY", "lemma_a2", "lemma_b1", "transport"]

@@ -1,0 +1,219 @@
+"""How the blocks of keys are put together: plans of calls for one block of queries (Lemma B.1, last step; finding R4).
+
+Every oracle call reads M rows. A call that merges what earlier calls found spends one row for each carried number
+(fused transport, see `proofs.transport`), r of them, and a call whose sums are needed later spends one base row. So a
+call can read
+
+* M keys, if it is the only one;
+* M-1, as a leaf (base row);
+* M-r-1, as an inner node (carried rows and base row);
+* M-r, as the root (carried rows only: the normaliser cancels in the final quotient).
+
+A plan is a tree of calls in which every key is read once. Three shapes, all run by the same oracle program:
+
+* **tree** (ours): a heap of n calls, so every inner call merges two earlier ones *and* reads keys of its own. It needs
+  the fewest calls of the three, and rounds n.bit_length();
+* **chained** (repair (c) of the notes): a path; every call merges the one before. Rounds n;
+* **pairwise** (repair (b)): the inner calls only merge. Rounds 1 + ceil(log2 K) for K leaves.
+
+The fourth, **per-query** (repair (a)), needs no carried rows: each query's K partial sums go through a tree of calls of
+Lemma A.2 with fan-in M. It works from M = 2 on and has the fewest rounds, for many more calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from verify.errors import RequestError
+
+
+@dataclass(frozen=True)
+class Node:
+    """One call: the keys `start, ..., stop - 1` that it reads and the nodes whose sums it merges."""
+
+    start: int
+    stop: int
+    children: tuple[int, ...]
+
+
+Plan = tuple[Node, ...]
+"""Node 0 is the root; children have larger numbers than their parent."""
+
+
+def ceiling(a: int, b: int) -> int:
+    """The least integer >= a/b."""
+    return -(-a // b)
+
+
+def depth(nodes: int) -> int:
+    """Levels of a heap with this many nodes."""
+    return nodes.bit_length()
+
+
+# --- how many calls a block of queries takes: each formula is written here and nowhere else -------------------------------
+
+
+def tree_calls(N: int, M: int, r: int) -> int:
+    """Fewest nodes of a heap whose leaves read M-1 keys, inner nodes M-r-1 and root M-r. Needs M >= r+1 if N > M.
+
+    A heap of 2L-1 nodes has L leaves and reads up to L(2M-r-2) - (M-r-2) keys, one of 2L nodes up to L(2M-r-2) + 1.
+    """
+    if N <= M:
+        return 1
+    pair = 2 * M - r - 2
+    return min(2 * max(2, ceiling(N + M - r - 2, pair)) - 1, 2 * ceiling(N - 1, pair))
+
+
+def chained_calls(N: int, M: int, r: int) -> int:
+    """Calls of a path: M-1 keys, then M-r-1 each, M-r at the end. Needs M >= r+2 if N > M."""
+    if N <= M:
+        return 1
+    rest = max(0, N - (M - 1) - (M - r))
+    return 2 + (ceiling(rest, M - r - 1) if rest else 0)
+
+
+def leaves(N: int, M: int) -> int:
+    """Blocks of keys, K, when each call reads M-1 keys (all of them if one call suffices)."""
+    return 1 if N <= M else ceiling(N, M - 1)
+
+
+def pairwise_calls(N: int, M: int, r: int) -> int:
+    """K leaves and K-1 merges. Needs M >= r+1 if N > M."""
+    return 2 * leaves(N, M) - 1
+
+
+def query_blocks(N: int, M: int) -> int:
+    """Blocks of queries, each of exactly min(N, M) rows: the last one overlaps its predecessor."""
+    return ceiling(N, M)
+
+
+def per_query_calls(N: int, M: int) -> int:
+    """All calls of the per-query plan: the leaves for each block of queries, and ceil((K-1)/(M-1)) merges a query."""
+    K = leaves(N, M)
+    return query_blocks(N, M) * K + (N * ceiling(K - 1, M - 1) if K > 1 else 0)
+
+
+def per_query_rounds(N: int, M: int) -> int:
+    """One round for the leaves and ceil(log_M K) for the merges."""
+    rounds, reach, K = 1, 1, leaves(N, M)
+    while reach < K:
+        reach, rounds = reach * M, rounds + 1
+    return rounds
+
+
+# --- plans --------------------------------------------------------------------------------------------------------------
+
+
+def tree_plan(N: int, M: int, r: int) -> Plan:
+    """The heap of `tree_calls` nodes; leaves are filled first, the root takes the rest."""
+    return _heap(N, tree_calls(N, M, r), M if N <= M else M - 1, M - r - 1, M - r)
+
+
+def pairwise_plan(N: int, M: int, r: int) -> Plan:
+    """The heap of 2K-1 nodes in which only leaves read keys."""
+    return _heap(N, pairwise_calls(N, M, r), M if N <= M else M - 1, 0, 0)
+
+
+def chained_plan(N: int, M: int, r: int) -> Plan:
+    """The path of `chained_calls` nodes; node 0, the last call, has whatever keys remain."""
+    n = chained_calls(N, M, r)
+    if n == 1:
+        return (Node(0, N, ()),)
+    nodes = []
+    at = 0
+    for i in reversed(range(n)):
+        room = M - 1 if i == n - 1 else M - r - 1 if i else M - r
+        stop = min(N, at + room)
+        nodes.append(Node(at, stop, (i + 1,) if i < n - 1 else ()))
+        at = stop
+    return tuple(reversed(nodes))
+
+
+def residual_plan(N: int, M: int) -> Plan:
+    """The heap in which every call reads M-1 keys: with a residual connection, carrying takes no rows."""
+    return _heap(N, leaves(N, M), M if N <= M else M - 1, M - 1, M - 1)
+
+
+def _heap(N: int, n: int, leaf: int, inner: int, root: int) -> Plan:
+    nodes: list[Node] = []
+    at = 0
+    for i in reversed(range(n)):
+        children = tuple(c for c in (2 * i + 1, 2 * i + 2) if c < n)
+        room = leaf if not children else inner if i else root
+        stop = min(N, at + room)
+        nodes.append(Node(at, stop, children))
+        at = stop
+    assert at == N, "the plan does not read every key"
+    return tuple(reversed(nodes))
+
+
+# --- choosing -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """One way to aggregate: its smallest M for given N and r, its calls and rounds."""
+
+    name: str
+    smallest: Callable[[int, int], int]
+    calls: Callable[[int, int, int], int]
+    rounds: Callable[[int, int, int], int]
+    plan: Callable[[int, int, int], Plan] | None
+    """None for the per-query aggregation, whose merges are not part of the plan."""
+
+
+AGGREGATIONS: dict[str, Aggregation] = {
+    "tree": Aggregation(
+        "tree",
+        lambda N, r: min(N, r + 1),
+        lambda N, M, r: query_blocks(N, M) * tree_calls(N, M, r),
+        lambda N, M, r: depth(tree_calls(N, M, r)),
+        tree_plan,
+    ),
+    "chained": Aggregation(
+        "chained",
+        lambda N, r: min(N, r + 2),
+        lambda N, M, r: query_blocks(N, M) * chained_calls(N, M, r),
+        chained_calls,
+        chained_plan,
+    ),
+    "pairwise": Aggregation(
+        "pairwise",
+        lambda N, r: min(N, r + 1),
+        lambda N, M, r: query_blocks(N, M) * pairwise_calls(N, M, r),
+        lambda N, M, r: depth(pairwise_calls(N, M, r)),
+        pairwise_plan,
+    ),
+    "per-query": Aggregation(
+        "per-query",
+        lambda N, r: min(N, 2),
+        lambda N, M, r: per_query_calls(N, M),
+        lambda N, M, r: per_query_rounds(N, M),
+        None,
+    ),
+}
+
+
+def choose(N: int, M: int, r: int, minimise: str) -> Aggregation:
+    """The aggregation with the fewest calls (ties: rounds) or the fewest rounds (ties: calls) among those that fit M.
+
+    Raises RequestError with the smallest M that would do.
+    """
+    fitting = [a for a in AGGREGATIONS.values() if M >= a.smallest(N, r)]
+    if not fitting:
+        require(M, min(a.smallest(N, r) for a in AGGREGATIONS.values()), "repaired")
+
+    def cost(a: Aggregation) -> tuple[int, int]:
+        calls, rounds = a.calls(N, M, r), a.rounds(N, M, r)
+        return (rounds, calls) if minimise == "rounds" else (calls, rounds)
+
+    return min(fitting, key=cost)
+
+
+def require(M: int, smallest: int, construction: str) -> None:
+    """Raises RequestError when M < smallest."""
+    if M < smallest:
+        raise RequestError(
+            f"oracle length {M} is too small for construction {construction}", right=f"the smallest that would do is {smallest}"
+        )

@@ -1,0 +1,717 @@
+"""Lemma B.1 (= Lemma 3.1): one layer, one head, `O(N^2/M^2)` calls to a single-head single-layer oracle.
+
+**Statement.** For every transformer with L = H = 1 on N tokens there is an algorithm that simulates it by `O((N/M)^2)`
+calls to an oracle with L' = H' = 1, input length M and embedding dimension `O(d)`.
+
+Notation: `S_t` is the t-th block of tokens, `A_it = sum_{j in S_t} a_ij`, `B_it = sum_{j in S_t} a_ij v_j`.
+
+**As printed** (`printed`). Step 1 feeds a block of M tokens and one synthetic row whose weight is `E(0)`; row i outputs
+`r = A/(A + E(0))`, and the layer MLP returns `E(0) r/(1-r) = A`. Step 2 feeds the same tokens without the synthetic row,
+for `B/A`. Then "`sum_t (B_it/A_it) A_it / sum_t A_it`, trivially or with A.2".
+
+*What fails.* Step 1 feeds M+1 rows to an oracle that accepts M (R3). The aggregation is arithmetic outside the oracle, and
+no sequence of calls is given (R4); the large transformer's MLP has the same problem (N6). M must divide N. The algebra
+itself is right: with these rules waived the printed formulas give the attention output for every input.
+
+**Repaired** (`repaired`; legal in the paper's own model). One *fused* call for a block of keys: values `[v_j + c, 1]` on
+real rows, a base row of weight 1 with a value column of its own; the quotients of the output columns by the base column are
+`B + cA` and `A`. What earlier calls found travels in the queries as logarithms, on one row for each of the r = m+1 numbers
+(fused transport, `proofs.transport`), in the value columns where the attention adds it to the block's own sums. The last call needs
+no base row: its quotient is the attention output itself, and its MLP goes on with the large transformer's MLP.
+Queries occupy every row, whatever the row's role on the key side, so every call serves M queries. Which call merges which is
+the plan of `proofs.aggregation`: `tree`, `chained`, `pairwise`, or `per-query` by Lemma A.2; `repaired` takes the best.
+
+MLP operations beyond affine maps: division and log (transport) for the first three, division alone for `per-query`.
+
+**Residual variant** (`residual`). The model changed: a layer MLP also sees the layer's input, so carrying takes no rows.
+
+Smallest M: 2 (per-query, residual), r+1 = m+2 (tree, pairwise), m+3 (chained); any M >= N.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from proofs.aggregation import (
+    AGGREGATIONS,
+    Aggregation,
+    Node,
+    Plan,
+    ceiling,
+    choose,
+    depth,
+    leaves,
+    query_blocks,
+    require,
+    residual_plan,
+)
+from proofs.lemma_a2 import token_sum
+from proofs.registry import REGISTRY
+from proofs.transport import Rows, one_hot, unnormalised
+from verify.arithmetic.interface import Kind
+from verify.arithmetic.matrix import RationalMatrix
+from verify.claims.claim import Claim, part_of
+from verify.claims.compare import on_instances, universal, within_target
+from verify.claims.construction import Construction
+from verify.claims.samples import sample, samples
+from verify.claims.verdict import Outcome, Scope, Status
+from verify.errors import RuleBroken
+from verify.oracle.machine import DIVISIBILITY, INPUT_LENGTH, OUTSIDE_ARITHMETIC, RESIDUAL, Machine, Stored
+from verify.oracle.oracle import Oracle
+from verify.oracle.problem import Problem
+from verify.oracle.program import Program
+from verify.transformer.attention import Head
+from verify.transformer.model import Layer
+from verify.transformer.token_map import PositionalMap, TokenMap, Wire
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Cost by formula, to be compared with what the machine counts."""
+
+    calls: int
+    rounds: int
+    embedding: int
+    parameters: int
+
+
+B1 = REGISTRY.add(
+    Claim(
+        "B.1",
+        "One layer, one head",
+        "Every transformer with L = H = 1 on N tokens is simulated by O((N/M)^2) calls to a single-head single-layer "
+        "oracle with input length M and embedding dimension O(d).",
+        "Lemma 3.1 = Lemma B.1, Section 3 and Appendix B.1",
+        aliases=("3.1",),
+    )
+)
+
+
+# ======================================================================================================================
+# As printed
+# ======================================================================================================================
+
+
+@part_of("B.1")
+def printed(problem: Problem) -> Program:
+    """The construction as printed, with the rules that it breaks waived. Raises RuleBroken if M does not divide N."""
+    N, M, d, head = problem.N, problem.M, problem.d, problem.head
+    if N % M:
+        raise RuleBroken(DIVISIBILITY, M, N, "the printed construction cuts N tokens into N/M blocks of M")
+    machine = _machine(problem, waive=(INPUT_LENGTH, OUTSIDE_ARITHMETIC))
+    X = machine.input("X", N, problem.kinds)
+    blocks = [machine.rows(X, t * M, (t + 1) * M) for t in range(N // M)]
+    zero_row = machine.constants([[0] * d])
+    same, cross, ratio = printed_same_block(problem), printed_cross_block(problem), printed_ratio(problem)
+    answers = []
+    for s, queries in enumerate(blocks):
+        sums: list[Stored] = []
+        for t, keys in enumerate(blocks):
+            pair = machine.join(keys, queries)
+            if s == t:
+                weight = machine.call(same, machine.stack(keys, zero_row), role="A (step 1)")
+            else:
+                padding = machine.join(zero_row, zero_row)
+                weight = machine.call(cross, machine.stack(pair, padding), role="A (step 1)")
+            sums += [machine.call(ratio, pair, role="B/A (step 2)"), machine.rows(weight, 0, M)]
+        answers.append(
+            machine.outside(
+                printed_aggregation(problem), machine.join(*sums), detail="the aggregation is not given as oracle calls"
+            )
+        )
+    return machine.program(machine.stack(*answers))
+
+
+def printed_same_block(problem: Problem) -> Oracle:
+    """Step 1 for queries and keys of the same block: rows `[x_j, 1]` and `[0, 1]`, `W' = diag(W, 1)`."""
+    M, d, head = problem.M, problem.d, problem.head
+    one = RationalMatrix.identity(1)
+    W_Q, W_K = (
+        RationalMatrix.blocks(d + 2, W.width + 1, [(0, 0, W), (d, W.width, one)]) for W in (head.W_Q, head.W_K)
+    )
+    return Oracle(
+        PositionalMap(
+            (
+                (0, M, TokenMap.trace(problem.kinds, lambda x: [*x, 1, 1])),
+                (M, M + 1, TokenMap.trace(problem.kinds, lambda x: [*x, 1, 0])),
+            )
+        ),
+        (Layer((Head(W_Q, W_K, _reads(d + 2, d + 1)),), TokenMap.trace([Kind.VALUE], invert_ratio)),),
+    )
+
+
+def printed_cross_block(problem: Problem) -> Oracle:
+    """Step 1 for two blocks: rows `[key token, query token]` and a zero row."""
+    M, d, head = problem.M, problem.d, problem.head
+    kinds = problem.kinds * 2
+    W_Q = RationalMatrix.blocks(2 * d + 1, head.W_Q.width, [(d, 0, head.W_Q)])
+    W_K = RationalMatrix.blocks(2 * d + 1, head.W_K.width, [(0, 0, head.W_K)])
+    return Oracle(
+        PositionalMap(
+            (
+                (0, M, TokenMap.trace(kinds, lambda x: [*x, 1])),
+                (M, M + 1, TokenMap.trace(kinds, lambda x: [*x, 0])),
+            )
+        ),
+        (Layer((Head(W_Q, W_K, _reads(2 * d + 1, 2 * d)),), TokenMap.trace([Kind.VALUE], invert_ratio)),),
+    )
+
+
+def invert_ratio(r: Sequence[Wire]) -> list[Wire]:
+    """`A = E(0) r/(1-r)` from `r = A/(A + E(0))`, E(0) = 1."""
+    return [r[0] / (1 - r[0])]
+
+
+def printed_ratio(problem: Problem) -> Oracle:
+    """Step 2: rows `[key token, query token]`, no synthetic row; outputs `B/A`."""
+    M, d, head = problem.M, problem.d, problem.head
+    kinds = problem.kinds * 2
+    full = Head(
+        RationalMatrix.blocks(2 * d, head.W_Q.width, [(d, 0, head.W_Q)]),
+        RationalMatrix.blocks(2 * d, head.W_K.width, [(0, 0, head.W_K)]),
+        RationalMatrix.blocks(2 * d, head.W_V.width, [(0, 0, head.W_V)]),
+    )
+    return Oracle(
+        PositionalMap(((0, M, TokenMap.identity(kinds)),)),
+        (Layer((full,), TokenMap.identity([Kind.VALUE] * head.width)),),
+    )
+
+
+def printed_aggregation(problem: Problem) -> TokenMap:
+    """`sum_t (B_t/A_t) A_t / sum_t A_t` and the large transformer's MLP, from all `(B_t/A_t, A_t)` of a row."""
+    T, m = problem.N // problem.M, problem.head.width
+
+    def aggregate(x: list[Wire]) -> Sequence[Wire]:
+        parts = [(x[t * (m + 1) : t * (m + 1) + m], x[t * (m + 1) + m]) for t in range(T)]
+        total = _sum([A for _, A in parts])
+        return problem.mlp([_sum([ratio[c] * A for ratio, A in parts]) / total for c in range(m)])
+
+    return TokenMap.trace([Kind.VALUE] * (T * (m + 1)), aggregate)
+
+
+def predict_printed(problem: Problem) -> Prediction:
+    """`2 (N/M)^2` calls in one round (aggregation not counted: it is not given), embedding 2d+1."""
+    T, d = problem.N // problem.M, problem.d
+    embedding = max(d + 2, 2 * d + 1 if T > 1 else 2 * d)
+    same = 3 * (d + 2) ** 2 + 6
+    cross = 3 * (2 * d + 1) ** 2 + 5
+    return Prediction(2 * T * T, 1, embedding, max(same, cross if T > 1 else 3 * (2 * d) ** 2 + 1))
+
+
+# ======================================================================================================================
+# Repaired
+# ======================================================================================================================
+
+
+@part_of("B.1")
+def repaired(problem: Problem, aggregation: Aggregation) -> Program:
+    """The construction, legal in the paper's own model, with the given aggregation. Raises RequestError if M is too small."""
+    r = problem.head.width + 1
+    require(problem.M, aggregation.smallest(problem.N, r), aggregation.name)
+    if aggregation.plan is None:
+        return _per_query(problem)
+    plan = aggregation.plan(problem.N, problem.M, r)
+    return _run_plan(problem, plan, lambda node: fused_block(problem, node, last=node is plan[0]))
+
+
+def best(problem: Problem, minimise: str = "calls") -> Aggregation:
+    """The aggregation that minimises calls (or rounds) for this problem."""
+    return choose(problem.N, problem.M, problem.head.width + 1, minimise)
+
+
+def fused_block(problem: Problem, node: Node, *, last: bool) -> Oracle:
+    """The oracle for one node of a plan.
+
+    Input row: `[key token (d) | query token (d) | r sums for each child]`. Row j reads the key token only if j is a real row.
+    Embedding: `[query (d) | logarithms (r) | key (d) | one-hot role (r) | real | base]`, without the parts in r at a leaf.
+    """
+    M, d, head, m = problem.M, problem.d, problem.head, problem.head.width
+    if last and not node.children:
+        return large_head(problem)
+    r, keys = m + 1, node.stop - node.start
+    carried = r if node.children else 0
+    rows = Rows(keys, carried, M - keys - carried)
+    bound = problem.value_bound
+
+    def tokens(number: int | None, real: bool) -> TokenMap:
+        def place(x: list[Wire]) -> list[Wire | int]:
+            key, query, sums = x[:d], x[d : 2 * d], x[2 * d :]
+            merged = [_sum(sums[c::r]) for c in range(carried)]
+            return [
+                *query,
+                *(total.log() for total in merged),
+                *(key if real else [0] * d),
+                *one_hot(number, carried),
+                int(real),
+                int(not real and number is None),
+            ]
+
+        return TokenMap.trace(problem.kinds * 2 + (Kind.VALUE,) * (r * len(node.children)), place)
+
+    at_key, at_role, at_real, at_base = d + carried, 2 * d + carried, 2 * d + 2 * carried, 2 * d + 2 * carried + 1
+    carry = RationalMatrix.identity(carried)
+    W_Q = RationalMatrix.blocks(at_base + 1, head.W_Q.width + carried, [(0, 0, head.W_Q), (d, head.W_Q.width, carry)])
+    W_K = RationalMatrix.blocks(
+        at_base + 1, head.W_K.width + carried, [(at_key, 0, head.W_K), (at_role, head.W_K.width, carry)]
+    )
+    real_row = RationalMatrix.of([[bound] * m + [1]])
+    W_V = RationalMatrix.blocks(
+        at_base + 1,
+        r if last else r + 1,
+        [(at_key, 0, head.W_V), (at_role, 0, carry), (at_real, 0, real_row)]
+        + ([] if last else [(at_base, r, RationalMatrix.identity(1))]),
+    )
+
+    def recover(out: list[Wire]) -> Sequence[Wire]:
+        if last:
+            return problem.mlp([out[c] / out[m] - bound for c in range(m)])
+        return unnormalised(out[:r], out[r], rows.base)
+
+    return Oracle(
+        PositionalMap(
+            tuple(
+                (start, stop, tokens(number, real=number is None and not base))
+                for start, stop, number, base in rows.roles()
+            )
+        ),
+        (Layer((Head(W_Q, W_K, W_V),), TokenMap.trace([Kind.VALUE] * W_V.width, recover)),),
+    )
+
+
+def large_head(problem: Problem) -> Oracle:
+    """The large transformer itself, when its input fits into one call."""
+    return Oracle(
+        PositionalMap(((0, problem.N, TokenMap.identity(problem.kinds)),)), (Layer((problem.head,), problem.mlp),)
+    )
+
+
+def _per_query(problem: Problem) -> Program:
+    """Leaves return `(B, A)` for each block of keys; each query's partial sums are summed by Lemma A.2, M at a time."""
+    N, M, m = problem.N, problem.M, problem.head.width
+    if N <= M:
+        return _run_plan(problem, (Node(0, N, ()),), lambda node: large_head(problem))
+    unshifted = Problem(N, M, problem.transformer, problem.kinds, Fraction(0))
+    machine = _machine(problem)
+    X = machine.input("X", N, problem.kinds)
+    blocks = [Node(at, min(N, at + M - 1), ()) for at in range(0, N, M - 1)]
+    keys = [_key_rows(machine, X, block, M) for block in blocks]
+    oracles = {size: fused_block(unshifted, Node(0, size, ()), last=False) for size in {b.stop - b.start for b in blocks}}
+
+    def divide(total: list[Wire]) -> Sequence[Wire]:
+        return problem.mlp([total[c] / total[m] for c in range(m)])
+
+    sums = {rows: token_sum(rows, m + 1) for rows in range(2, M + 1)}
+    last = {rows: token_sum(rows, m + 1, divide) for rows in range(2, M + 1)}
+    answers = []
+    for start, new in _query_starts(N, M):
+        queries = machine.rows(X, start, start + M)
+        partial = [
+            machine.call(oracles[block.stop - block.start], machine.join(key, queries), role="block")
+            for block, key in zip(blocks, keys, strict=True)
+        ]
+        for i in range(new, start + M):
+            queue = [machine.rows(part, i - start, i - start + 1) for part in partial]
+            # The first merge takes what makes every later one full, so that ceil((K-1)/(M-1)) merges suffice.
+            take = (len(queue) - 2) % (M - 1) + 2
+            while len(queue) > 1:
+                group, queue = queue[:take], queue[take:]
+                oracle = (sums if queue else last)[len(group)]
+                queue.append(machine.rows(machine.call(oracle, machine.stack(*group), role="sum (A.2)"), 0, 1))
+                take = M
+            answers.append(queue[0])
+    return machine.program(machine.stack(*answers))
+
+
+def predict_repaired(problem: Problem, aggregation: Aggregation) -> Prediction:
+    """Calls and rounds by the formulas of `proofs.aggregation`; embedding 4d+4 when sums are carried (2d+2r+2 in general)."""
+    N, M, d, r = problem.N, problem.M, problem.d, problem.head.width + 1
+    calls, rounds = aggregation.calls(N, M, r), aggregation.rounds(N, M, r)
+    output, mlp = len(problem.mlp.outputs), problem.mlp.parameters
+    if N <= M:
+        embedding = max(d, problem.head.width, output)
+        return Prediction(calls, rounds, embedding, 3 * embedding**2 + 1 + mlp)
+    # A range of positions stores its end and the constants 0 and 1.
+    if aggregation.plan is None:
+        widest, merge = max(2 * d + 2, r + 1), max(r, output)
+        scaled = r if N % (M - 1) else 0  # only the last block of keys has more than one base row
+        parameters = max(3 * widest**2 + 6 + scaled, 3 * merge**2 + 1 + r + mlp)
+        return Prediction(calls, rounds, max(widest, merge), parameters)
+    return Prediction(calls, rounds, *_plan_size(problem, aggregation.plan(N, M, r), r))
+
+
+def _plan_size(problem: Problem, plan: Plan, r: int) -> tuple[int, int]:
+    """Embedding dimension and parameters of the largest oracle of a plan."""
+    d, M, output = problem.d, problem.M, len(problem.mlp.outputs)
+    embedding, parameters = 0, 0
+    for node in plan:
+        carried = r if node.children else 0
+        base = M - (node.stop - node.start) - carried
+        width = 2 * d + 2 * carried + 2
+        ranges = (node.stop > node.start) + carried + (base > 0)
+        if node is plan[0]:
+            width, constants = max(width, output), r - 1 + problem.mlp.parameters
+        else:
+            constants = r * (base > 1)
+        embedding, parameters = max(embedding, width), max(parameters, 3 * width**2 + 3 * ranges + constants)
+    return embedding, parameters
+
+
+# ======================================================================================================================
+# Residual variant
+# ======================================================================================================================
+
+
+@part_of("B.1")
+def residual(problem: Problem) -> Program:
+    """The model changed: layer MLPs see `[attention output, input]`, so running sums stay in the row. Needs M >= 2 or N <= M."""
+    require(problem.M, min(problem.N, 2), "residual")
+    plan = residual_plan(problem.N, problem.M)
+    return _run_plan(
+        problem, plan, lambda node: residual_block(problem, node, last=node is plan[0]), waive=(RESIDUAL,)
+    )
+
+
+def residual_block(problem: Problem, node: Node, *, last: bool) -> Oracle:
+    """Row: `[key token | query token | r sums for each child]`; embedding `[query | key | real | base | merged sums]`."""
+    M, d, head, m = problem.M, problem.d, problem.head, problem.head.width
+    if last and not node.children:
+        return large_head(problem)
+    r, keys = m + 1, node.stop - node.start
+    carried = r if node.children else 0
+    rows = Rows(keys, 0, M - keys)
+
+    def tokens(real: bool) -> TokenMap:
+        def place(x: list[Wire]) -> list[Wire | int]:
+            key, query, sums = x[:d], x[d : 2 * d], x[2 * d :]
+            merged = [_sum(sums[c::r]) for c in range(carried)]
+            return [*query, *(key if real else [0] * d), int(real), int(not real), *merged]
+
+        return TokenMap.trace(problem.kinds * 2 + (Kind.VALUE,) * (r * len(node.children)), place)
+
+    width = 2 * d + 2 + carried
+    W_V = RationalMatrix.blocks(
+        width,
+        r + 1,
+        [(d, 0, head.W_V), (2 * d, m, RationalMatrix.identity(1)), (2 * d + 1, r, RationalMatrix.identity(1))],
+    )
+    block = Head(
+        RationalMatrix.blocks(width, head.W_Q.width, [(0, 0, head.W_Q)]),
+        RationalMatrix.blocks(width, head.W_K.width, [(d, 0, head.W_K)]),
+        W_V,
+    )
+    input_map = PositionalMap(tuple((start, stop, tokens(not base)) for start, stop, _, base in rows.roles()))
+
+    def merge(x: list[Wire]) -> Sequence[Wire]:
+        found, before = unnormalised(x[:r], x[r], rows.base), x[r + 1 + 2 * d + 2 :]
+        total = [a + b for a, b in zip(found, before, strict=True)] if before else found
+        return problem.mlp([total[c] / total[m] for c in range(m)]) if last else total
+
+    mlp = TokenMap.trace((Kind.VALUE,) * (r + 1) + input_map.kinds, merge)
+    return Oracle(input_map, (Layer((block,), mlp, residual=True),))
+
+
+def predict_residual(problem: Problem) -> tuple[int, int]:
+    """Calls `ceil(N/M) ceil(N/(M-1))` (one if N <= M) and rounds."""
+    nodes = leaves(problem.N, problem.M)
+    return query_blocks(problem.N, problem.M) * nodes, depth(nodes)
+
+
+# ======================================================================================================================
+
+
+def _run_plan(
+    problem: Problem, plan: Plan, oracle_for: Callable[[Node], Oracle], *, waive: Sequence[str] = ()
+) -> Program:
+    """The program of a plan: for every block of queries, the plan's calls from the leaves to the root."""
+    N, M = problem.N, problem.M
+    machine = _machine(problem, waive=waive)
+    X = machine.input("X", N, problem.kinds)
+    oracles = _shared(plan, oracle_for)
+    if len(plan) == 1:
+        return machine.program(machine.call(oracles[0], X, role="whole input"))
+    keys = [_key_rows(machine, X, node, M) for node in plan]
+    answers = []
+    for start, new in _query_starts(N, M):
+        queries = machine.rows(X, start, start + M)
+        sums: dict[int, Stored] = {}
+        for i in reversed(range(len(plan))):
+            carried = [sums.pop(child) for child in plan[i].children]
+            role = "last" if i == 0 else "merge" if carried else "block"
+            sums[i] = machine.call(oracles[i], machine.join(keys[i], queries, *carried), role=role)
+        answers.append(machine.rows(sums[0], new - start, M))
+    return machine.program(machine.stack(*answers))
+
+
+def _shared(plan: Plan, oracle_for: Callable[[Node], Oracle]) -> list[Oracle]:
+    """One oracle for each node; nodes of the same shape share it (its parameters do not depend on which keys it reads)."""
+    known: dict[tuple[int, int, bool], Oracle] = {}
+    oracles = []
+    for i, node in enumerate(plan):
+        shape = (node.stop - node.start, len(node.children), i == 0)
+        if shape not in known:
+            known[shape] = oracle_for(node)
+        oracles.append(known[shape])
+    return oracles
+
+
+def _key_rows(machine: Machine, X: Stored, node: Node, M: int) -> Stored:
+    """M rows whose first ones are the node's keys; the others are any tokens, which the input map does not read."""
+    keys = node.stop - node.start
+    if keys == 0:
+        return machine.rows(X, 0, M)
+    own = machine.rows(X, node.start, node.stop)
+    return own if keys == M else machine.stack(own, machine.rows(X, 0, M - keys))
+
+
+def _query_starts(N: int, M: int) -> list[tuple[int, int]]:
+    """For each block of M queries, where it starts and the first query that is new in it (the last block overlaps)."""
+    return [(min(t * M, N - M), t * M) for t in range(ceiling(N, M))]
+
+
+def _machine(problem: Problem, *, waive: Sequence[str] = ()) -> Machine:
+    return Machine(problem.M, problem.d, problem.mlp.cost, waive=waive)
+
+
+def _reads(height: int, row: int) -> RationalMatrix:
+    """The one-column matrix that reads one input column."""
+    return RationalMatrix.from_entries(height, 1, {(row, 0): 1})
+
+
+def _sum(wires: Sequence[Wire]) -> Wire:
+    total = wires[0]
+    for wire in wires[1:]:
+        total = total + wire
+    return total
+
+
+
+# ======================================================================================================================
+# Constructions that a user can run
+# ======================================================================================================================
+
+
+def _offer(name: str, description: str, aggregation: Callable[[Problem, str], Aggregation]) -> None:
+    def predict(problem: Problem, minimise: str) -> tuple[int, int]:
+        prediction = predict_repaired(problem, aggregation(problem, minimise))
+        return prediction.calls, prediction.rounds
+
+    REGISTRY.offer(
+        Construction(name, "B.1", description, lambda p, minimise: repaired(p, aggregation(p, minimise)), predict)
+    )
+
+
+_offer("repaired", "legal in the paper's own model; the best aggregation", best)
+for _name in AGGREGATIONS:
+    _offer(_name, f"repaired, with the {_name} aggregation", lambda p, minimise, name=_name: AGGREGATIONS[name])  # type: ignore[misc]
+REGISTRY.offer(
+    Construction(
+        "printed",
+        "B.1",
+        "the paper's text, with the rules that it breaks waived and named",
+        lambda p, minimise: printed(p),
+        lambda p, minimise: (predict_printed(p).calls, predict_printed(p).rounds),
+    )
+)
+REGISTRY.offer(
+    Construction(
+        "residual",
+        "B.1",
+        "the model changed: an MLP also sees the layer's input",
+        lambda p, minimise: residual(p),
+        lambda p, minimise: predict_residual(p),
+    )
+)
+
+
+# ======================================================================================================================
+# Claims
+# ======================================================================================================================
+
+UNIVERSAL_SIZES = [(1, 1, 1), (2, 1, 1), (2, 2, 1), (3, 2, 1), (5, 3, 1), (6, 3, 1), (6, 4, 1), (5, 4, 2), (7, 5, 1)]
+"""(N, M, value columns) at which the identities are checked for every input."""
+
+INSTANCE_SIZES = [(1, 1, 1), (2, 3, 1), (4, 4, 2), (5, 4, 1), (9, 4, 1), (12, 6, 2), (13, 7, 3)]
+"""(N, M, d) of the sampled instances."""
+
+GRID = [(N, M, d) for N in (*range(1, 17), 23, 40) for M in (*range(1, 10), 16) for d in (1, 2, 3)]
+"""(N, M, d) at which formulas are compared with the machine's counts."""
+
+
+def _fitting(aggregation: Aggregation, sizes: Sequence[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
+    return ((N, M, m) for N, M, m in sizes if aggregation.smallest(N, m + 1) <= M)
+
+
+def _register(name: str, aggregation: Aggregation) -> None:
+    def build(problem: Problem) -> Program:
+        return repaired(problem, aggregation)
+
+    @B1.check(
+        "repaired",
+        "symbolic",
+        name=f"identity-{name}",
+        predicate="output = attention output as rational functions of all weights and values",
+        implies="the construction computes the attention layer exactly, for every input of these sizes",
+        assumes=("FLINT",),
+    )
+    def identity() -> Outcome:
+        sizes = list(_fitting(aggregation, UNIVERSAL_SIZES))
+        return universal(build, (Problem.universal(N, M, m) for N, M, m in sizes), sizes=_describe(sizes))
+
+    @B1.check(
+        "repaired",
+        "exact",
+        name=f"instances-{name}",
+        predicate="output = direct evaluation, entry by entry",
+        implies="the construction is exact on these instances under both kernels",
+        assumes=("FLINT", "Lindemann"),
+    )
+    def instances() -> Outcome:
+        return on_instances(build, list(samples(list(_fitting(aggregation, INSTANCE_SIZES)))))
+
+    @B1.check(
+        "repaired",
+        "ball",
+        name=f"target-{name}",
+        predicate="||output_i - direct_i|| <= 2^-N ||direct_i|| for every row i, by enclosures",
+        implies="the run meets the paper's definition of simulation at working precision",
+        assumes=("Arb",),
+    )
+    def target() -> Outcome:
+        return within_target(build, [sample(N, M, d, 7) for N, M, d in _fitting(aggregation, [(16, 6, 2), (20, 7, 3)])])
+
+    @B1.check(
+        "repaired",
+        "integers",
+        name=f"cost-{name}",
+        predicate="counted calls, rounds, embedding and parameters = formulas; longest input <= M; no rule broken",
+        implies="the cost formulas hold at these sizes and the construction is legal in the paper's model",
+    )
+    def cost() -> Outcome:
+        return _costs(
+            build, lambda p: predict_repaired(p, aggregation), list(_fitting(aggregation, GRID)), f"repaired, {name}"
+        )
+
+
+for _name, _aggregation in AGGREGATIONS.items():
+    _register(_name, _aggregation)
+
+
+@B1.check(
+    "printed",
+    "integers",
+    predicate="no call reads more than M rows, and no arithmetic happens outside the oracles",
+    implies="the printed construction is legal in the paper's model",
+    expects=Status.REFUTED,
+    name="legal",
+)
+def printed_is_legal() -> Outcome:
+    """The smallest (N, M, d) at which the printed construction breaks a rule."""
+    for N, M, d in sorted((N, M, d) for N in (1, 2) for M in (1, 2) for d in (1, 2) if N % M == 0):
+        program = printed(sample(N, M, d, 0).problem)
+        if program.broken_rules:
+            rules = [
+                {"rule": b.rule, "limit": b.limit, "needed": b.needed, "why": b.detail} for b in program.broken_rules
+            ]
+            return Outcome(
+                Status.REFUTED,
+                Scope("every size"),
+                "the printed construction's calls",
+                f"N = {N}, M = {M}, d = {d} (the smallest); step 1 always appends a row to a full block",
+                "; ".join(f"{b.rule}: limit {b.limit}, needed {b.needed}" for b in program.broken_rules),
+                {"N": N, "M": M, "d": d, "broken_rules": rules},
+            )
+    return Outcome(Status.PROVED, Scope.sizes("N, M, d <= 2"), "the printed construction's calls", "", "no rule broken")
+
+
+@B1.check(
+    "printed",
+    "symbolic",
+    predicate="with the broken rules waived, output = attention output as rational functions",
+    implies="the printed algebra is right: only the rules of the model are broken",
+    assumes=("FLINT",),
+    name="identity-waived",
+)
+def printed_identity() -> Outcome:
+    """The printed formulas, for every input of the sizes that M divides."""
+    sizes = [(N, M, m) for N, M, m in [(1, 1, 1), (2, 1, 1), (2, 2, 1), (4, 2, 1), (6, 3, 1), (4, 2, 2)]]
+    return universal(printed, (Problem.universal(N, M, m) for N, M, m in sizes), sizes=_describe(sizes))
+
+
+@B1.check(
+    "printed",
+    "integers",
+    predicate="counted calls, rounds, embedding and parameters = formulas",
+    implies="the printed construction makes 2 (N/M)^2 calls before any aggregation",
+    name="cost",
+)
+def printed_cost() -> Outcome:
+    """Formulas against counts, on the sizes that M divides."""
+    return _costs(printed, predict_printed, [(N, M, d) for N, M, d in GRID if N % M == 0], "printed", legal=False)
+
+
+@B1.check(
+    "residual",
+    "symbolic",
+    predicate="output = attention output as rational functions of all weights and values",
+    implies="with residual connections the construction needs no transport",
+    assumes=("FLINT",),
+    name="identity-residual",
+)
+def residual_identity() -> Outcome:
+    """The residual variant, for every input of these sizes."""
+    sizes = [(N, M, m) for N, M, m in UNIVERSAL_SIZES if min(N, 2) <= M]
+    return universal(residual, (Problem.universal(N, M, m) for N, M, m in sizes), sizes=_describe(sizes))
+
+
+@B1.check(
+    "residual",
+    "exact",
+    predicate="output = direct evaluation, entry by entry",
+    implies="the residual variant is exact on these instances under both kernels",
+    assumes=("FLINT", "Lindemann"),
+    name="instances-residual",
+)
+def residual_instances() -> Outcome:
+    """The residual variant on sampled instances."""
+    return on_instances(residual, list(samples(INSTANCE_SIZES)))
+
+
+def _costs(
+    build: Callable[[Problem], Program],
+    predict: Callable[[Problem], Prediction],
+    sizes: Sequence[tuple[int, int, int]],
+    object_: str,
+    *,
+    legal: bool = True,
+) -> Outcome:
+    """Compares the machine's counts with the formulas at each (N, M, d)."""
+    for N, M, d in sizes:
+        problem = sample(N, M, d, 0).problem
+        program, prediction = build(problem), predict(problem)
+        counted = Prediction(
+            program.cost.calls, program.cost.rounds, program.cost.embedding, program.cost.parameters
+        )
+        if counted != prediction or (legal and (program.cost.longest_input > M or program.broken_rules)):
+            return Outcome(
+                Status.REFUTED,
+                Scope.instance(),
+                object_,
+                f"N = {N}, M = {M}, d = {d}",
+                f"counted {counted}, predicted {prediction}, longest input {program.cost.longest_input}",
+                {"N": N, "M": M, "d": d, "longest_input": program.cost.longest_input},
+            )
+    return Outcome(
+        Status.PROVED,
+        Scope.sizes(f"{len(sizes)} sizes (N, M, d) up to {max(sizes)}"),
+        object_,
+        "sizes (N, M, d) on a grid, edges included",
+        f"formulas and counts agree at all {len(sizes)} sizes",
+        {"sizes": len(sizes)},
+    )
+
+
+def _describe(sizes: Sequence[tuple[int, int, int]]) -> str:
+    """Sizes for people."""
+    return "(N, M, value columns) in " + ", ".join(str(size) for size in sizes)

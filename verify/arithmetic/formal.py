@@ -1,0 +1,194 @@
+"""What the exact and the symbolic arithmetics share: scores as pairs (exponent, logarithm), attention by exact sums.
+
+In both, a score is `a + log(m)` with `a` in some additive group on which `E` is known and `m` a nonzero value, and its
+weight is `E(a) m`. So `log` is formal, `E(log m) = m` holds by construction, and a run never leaves the field of values.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from flint import fmpq
+
+from verify.arithmetic.interface import Arithmetic, Column, Entry, Projection, Visible
+from verify.arithmetic.matrix import RationalMatrix
+from verify.errors import OutOfRange, UnsupportedOperation
+
+ZERO, ONE = fmpq(0), fmpq(1)
+
+
+def rational(x: Fraction | int) -> fmpq:
+    """The FLINT rational equal to x."""
+    return fmpq(x.numerator, x.denominator)
+
+
+class LogScore:
+    """The score `exponent + log(factor)`; its weight is `E(exponent) * factor`.
+
+    Sums of such scores multiply the factors; only integer multiples stay inside the field, so any other multiple of a
+    logarithm raises UnsupportedOperation.
+    """
+
+    __slots__ = ("exponent", "factor")
+
+    def __init__(self, exponent: Any, factor: Any) -> None:
+        self.exponent, self.factor = exponent, factor
+
+    def __add__(self, other: Any) -> LogScore:
+        if isinstance(other, LogScore):
+            return LogScore(self.exponent + other.exponent, self.factor * other.factor)
+        return LogScore(self.exponent + other, self.factor)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> LogScore:
+        return LogScore(-self.exponent, ONE / self.factor)
+
+    def __sub__(self, other: Any) -> LogScore:
+        return self.__add__(-other)
+
+    def __rsub__(self, other: Any) -> LogScore:
+        return (-self).__add__(other)
+
+    def __mul__(self, other: Any) -> LogScore:
+        if not isinstance(other, fmpq) or other.q != 1:
+            raise UnsupportedOperation("a logarithm can only be multiplied by an integer in exact arithmetic")
+        n = int(other.p)
+        if n == 1:
+            return self
+        factor = ONE
+        for _ in range(abs(n)):
+            factor = factor * self.factor
+        return LogScore(self.exponent * other, factor if n >= 0 else ONE / factor)
+
+    __rmul__ = __mul__
+
+
+class FormalArithmetic(Arithmetic):
+    """Columns are lists whose entries support `+ - * /`; attention is evaluated by exact sums."""
+
+    @abstractmethod
+    def power(self, exponent: Any) -> Entry:
+        """`E(exponent)` for the additive part of a score."""
+
+    @abstractmethod
+    def is_zero(self, value: Entry) -> bool:
+        """Whether a value is zero."""
+
+    def positive(self, value: Entry) -> bool:
+        """Whether a value may stand under a logarithm."""
+        return not self.is_zero(value)
+
+    # --- columns -------------------------------------------------------------------------------------------------
+
+    def numbers(self, entries: Sequence[Fraction]) -> Column:
+        return [rational(x) for x in entries]
+
+    def add(self, a: Column, b: Column) -> Column:
+        return [x + y for x, y in zip(a, b, strict=True)]
+
+    def subtract(self, a: Column, b: Column) -> Column:
+        return [x - y for x, y in zip(a, b, strict=True)]
+
+    def multiply(self, a: Column, b: Column) -> Column:
+        return [x * y for x, y in zip(a, b, strict=True)]
+
+    def divide(self, a: Column, b: Column) -> Column:
+        if any(self.is_zero(y) for y in b):
+            raise OutOfRange("division by zero in a token-wise map")
+        return [x / y for x, y in zip(a, b, strict=True)]
+
+    def scale(self, a: Column, factor: Fraction) -> Column:
+        c = rational(factor)
+        return list(a) if c == ONE else [x * c for x in a]
+
+    def exp(self, scores: Column) -> Column:
+        return [self.weight(s) for s in scores]
+
+    def weight(self, score: Any) -> Entry:
+        """`E(score)` of one score."""
+        if isinstance(score, LogScore):
+            return self.power(score.exponent) * score.factor
+        return self.power(score)
+
+    def log(self, values: Column) -> Column:
+        for x in values:
+            if not self.positive(x):
+                raise OutOfRange("logarithm of a value that is not positive: a declared bound on the values is too small")
+        return [LogScore(ZERO, x) for x in values]
+
+    def concatenate(self, parts: Sequence[Column]) -> Column:
+        return [x for part in parts for x in part]
+
+    # --- attention -----------------------------------------------------------------------------------------------
+
+    def project(self, columns: Sequence[Column], W: RationalMatrix) -> Projection:
+        """The columns of X W, each a list; a zero column of W gives None."""
+        return [self._combine(columns, column) for column in W.columns]
+
+    def _combine(self, columns: Sequence[Column], terms: Sequence[tuple[int, Fraction]]) -> Column | None:
+        if not terms:
+            return None
+        total: Column | None = None
+        for i, factor in terms:
+            term = self.scale(columns[i], factor)
+            total = term if total is None else self.add(total, term)
+        return total
+
+    def scores(self, Q: Projection, K: Projection, visible: Visible) -> Any:
+        live = [c for c in range(len(Q)) if Q[c] is not None and K[c] is not None]
+        queries = [[Q[c][i] for c in live] for i in range(len(visible))]
+        keys = [
+            [(p, K[c][j]) for p, c in enumerate(live) if not _is_rational_zero(K[c][j])] for j in range(len(visible))
+        ]
+        return [[(j, _dot(q, keys[j])) for j in seen] for q, seen in zip(queries, visible, strict=True)]
+
+    def weights(self, scores: Any) -> Any:
+        return [self.row_weights(i, row) for i, row in enumerate(scores)]
+
+    def row_weights(self, i: int, row: Sequence[tuple[int, Any]]) -> list[tuple[int, Entry]]:
+        """The weights of row i, up to one common factor."""
+        return [(j, self.weight(s)) for j, s in row]
+
+    def normalise(self, weights: Any, V: Projection) -> list[Column]:
+        out: list[Column] = [[] for _ in V]
+        for row in weights:
+            total = _sum([w for _, w in row])
+            for c, column in enumerate(V):
+                if column is None:
+                    out[c].append(ZERO)
+                    continue
+                terms = []
+                for j, w in row:
+                    v = column[j]
+                    if _is_rational_zero(v):
+                        continue
+                    terms.append(w if isinstance(v, fmpq) and v == ONE else w * v)
+                out[c].append(_sum(terms) / total)
+        return out
+
+
+def _is_rational_zero(x: Any) -> bool:
+    return isinstance(x, fmpq) and not x
+
+
+def _sum(terms: Sequence[Any]) -> Any:
+    if not terms:
+        return ZERO
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
+
+
+def _dot(q: Sequence[Any], k: Sequence[tuple[int, Any]]) -> Any:
+    total: Any = ZERO
+    first = True
+    for p, factor in k:
+        term = q[p] * factor
+        total = term if first else total + term
+        first = False
+    return total

@@ -1,0 +1,123 @@
+"""Attention with indeterminate weights and values: an identity that holds here holds for every input of that size.
+
+A token is `x_i = (q_i, k_i, v_i)` and the head reads off its parts (`W_Q = (1,0,0)^T` and so on): every head on every
+input has this form once its queries, keys and values are named. `q_i` and `k_j` are formal symbols; their product is a
+formal score whose weight `a_i_j = E(q_i k_j)` is an indeterminate of its own, and the entries of `v_j` are
+indeterminates too. Distinct pairs give independent indeterminates, so an equality of the resulting rational functions
+is an equality for all scores and values whatever (over the reals, and over any field with an `E` that turns sums into
+products).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flint import fmpq
+
+from verify.arithmetic.formal import ONE, ZERO, FormalArithmetic
+from verify.arithmetic.interface import Column, Entry
+from verify.arithmetic.ratio import Field, Ratio
+from verify.errors import UnsupportedOperation
+
+Monomial = tuple[str, ...]
+"""A product of score symbols, sorted; the empty one stands for the number 1."""
+
+
+class Form:
+    """A polynomial in score symbols with rational coefficients: an entry of Q or K, or the formal part of a score."""
+
+    __slots__ = ("terms",)
+
+    def __init__(self, terms: dict[Monomial, fmpq]) -> None:
+        self.terms = {m: c for m, c in terms.items() if c}
+
+    @staticmethod
+    def of(x: Any) -> Form:
+        """x as a form: a form itself or a rational."""
+        return x if isinstance(x, Form) else Form({(): x})
+
+    def __add__(self, other: Any) -> Any:
+        if not isinstance(other, (Form, fmpq)):
+            return NotImplemented
+        terms = dict(self.terms)
+        for m, c in Form.of(other).terms.items():
+            terms[m] = terms.get(m, ZERO) + c
+        return Form(terms)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Form:
+        return Form({m: -c for m, c in self.terms.items()})
+
+    def __sub__(self, other: Any) -> Any:
+        return self + (-other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return (-self) + other
+
+    def __mul__(self, other: Any) -> Any:
+        if not isinstance(other, (Form, fmpq)):
+            return NotImplemented
+        terms: dict[Monomial, fmpq] = {}
+        for m, c in self.terms.items():
+            for n, d in Form.of(other).terms.items():
+                product = tuple(sorted(m + n))
+                terms[product] = terms.get(product, ZERO) + c * d
+        return Form(terms)
+
+    __rmul__ = __mul__
+
+    def __bool__(self) -> bool:
+        return bool(self.terms)
+
+
+class Symbolic(FormalArithmetic):
+    """Weights of the given monomials of score symbols, and values, as indeterminates over Q."""
+
+    name = "symbolic"
+
+    def __init__(self, weights: dict[Monomial, str], values: Sequence[str]) -> None:
+        """`weights` names the weight of each score monomial that may occur; `values` are further indeterminates.
+
+        The weight E(1) of the score 1 is always there, as the first indeterminate.
+        """
+        self._weights = {(): "e", **weights}
+        self.field = Field(tuple(self._weights.values()) + tuple(values))
+
+    def symbol(self, name: str) -> Form:
+        """The score symbol of this name."""
+        return Form({(name,): ONE})
+
+    def value(self, name: str) -> Ratio:
+        """The indeterminate of this name."""
+        return self.field.monomial({name: 1})
+
+    def power(self, exponent: Any) -> Ratio:
+        exponents: dict[str, int] = {}
+        for monomial, coefficient in Form.of(exponent).terms.items():
+            name = self._weights.get(monomial)
+            if name is None or coefficient.q != 1:
+                product = "*".join(monomial) or "1"
+                raise UnsupportedOperation(f"symbolic arithmetic has no weight for the score {coefficient}*{product}")
+            exponents[name] = exponents.get(name, 0) + int(coefficient.p)
+        return self.field.monomial(exponents)
+
+    def is_zero(self, value: Entry) -> bool:
+        return not value
+
+    def equal(self, a: Entry, b: Entry) -> bool:
+        return bool(a == b)
+
+
+def universal_attention(n: int, width: int) -> tuple[Symbolic, list[Column]]:
+    """The arithmetic and the columns `(q, k, v_0 ... v_(width-1))` of n tokens in general position."""
+    q, k = [f"q_{i}" for i in range(n)], [f"k_{j}" for j in range(n)]
+    weights = {tuple(sorted((q[i], k[j]))): f"a_{i}_{j}" for i in range(n) for j in range(n)}
+    values = [[f"v_{j}_{c}" for j in range(n)] for c in range(width)]
+    arithmetic = Symbolic(weights, [name for column in values for name in column])
+    columns: list[Column] = [[arithmetic.symbol(s) for s in q], [arithmetic.symbol(s) for s in k]]
+    columns += [[arithmetic.value(s) for s in column] for column in values]
+    return arithmetic, columns
+
+

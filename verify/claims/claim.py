@@ -1,0 +1,172 @@
+"""Claims and their checks: a lemma's module registers what it states, and how each construction of it is examined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from verify.claims.construction import Construction
+from verify.claims.verdict import ASSUMPTIONS, Outcome, Status, Verdict
+from verify.errors import RequestError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_used: ContextVar[set[str] | None] = ContextVar("_used", default=None)
+
+
+def part_of(claim: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Marks a construction as belonging to a claim: every check that runs it is recorded as depending on that claim."""
+
+    def mark(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def recorded(*args: P.args, **kwargs: P.kwargs) -> R:
+            seen = _used.get()
+            if seen is not None:
+                seen.add(claim)
+            return function(*args, **kwargs)
+
+        return recorded
+
+    return mark
+
+
+@contextmanager
+def recording() -> Iterator[set[str]]:
+    """Collects the claims whose constructions run inside the block."""
+    seen: set[str] = set()
+    token = _used.set(seen)
+    try:
+        yield seen
+    finally:
+        _used.reset(token)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One examination of one construction of a claim in one arithmetic."""
+
+    claim: str
+    name: str
+    construction: str
+    arithmetic: str
+    expects: Status
+    predicate: str
+    implies: str
+    assumes: tuple[str, ...]
+    examine: Callable[[], Outcome]
+
+    def run(self) -> Verdict:
+        """Runs the check and records which other claims' constructions it used."""
+        with recording() as used:
+            outcome = self.examine()
+        return Verdict(
+            self.claim,
+            self.name,
+            self.construction,
+            self.arithmetic,
+            self.expects,
+            outcome,
+            self.predicate,
+            self.implies,
+            self.assumes,
+            tuple(sorted(used - {self.claim})),
+        )
+
+
+@dataclass
+class Claim:
+    """A numbered statement of the paper, or a finding about it, with its checks.
+
+    `statement` is the statement in one or two sentences, `source` where it stands in the paper (or in the review),
+    `aliases` other numbers of the same statement, `printed` what holds or fails as printed, in a sentence.
+    """
+
+    id: str
+    title: str
+    statement: str
+    source: str
+    aliases: tuple[str, ...] = ()
+    kind: str = "lemma"
+    """lemma, finding, comment or construction."""
+    checks: list[Check] = field(default_factory=list)
+
+    def check(
+        self,
+        construction: str,
+        arithmetic: str,
+        *,
+        predicate: str,
+        implies: str,
+        expects: Status = Status.PROVED,
+        assumes: Sequence[str] = (),
+        name: str = "",
+    ) -> Callable[[Callable[[], Outcome]], Callable[[], Outcome]]:
+        """Registers a function without arguments as a check of a construction.
+
+        `arithmetic` is where it is decided: exact, symbolic, ball, or integers for pure counting. Raises ValueError for
+        an assumption that is not on the list.
+        """
+        unknown = set(assumes) - set(ASSUMPTIONS)
+        if unknown:
+            raise ValueError(f"assumptions not on the list: {sorted(unknown)}")
+
+        def register(examine: Callable[[], Outcome]) -> Callable[[], Outcome]:
+            self.checks.append(
+                Check(
+                    self.id,
+                    name or examine.__name__,
+                    construction,
+                    arithmetic,
+                    expects,
+                    predicate,
+                    implies,
+                    tuple(assumes),
+                    examine,
+                )
+            )
+            return examine
+
+        return register
+
+    @property
+    def expectations(self) -> dict[str, list[str]]:
+        """For each construction, the verdicts expected of its checks, without repetition."""
+        found: dict[str, list[str]] = {}
+        for check in self.checks:
+            verdicts = found.setdefault(check.construction, [])
+            if check.expects.value not in verdicts:
+                verdicts.append(check.expects.value)
+        return found
+
+
+class Registry:
+    """The claims of a proofs package, in the order of registration (the paper's)."""
+
+    def __init__(self) -> None:
+        self.claims: dict[str, Claim] = {}
+        self.constructions: dict[str, Construction] = {}
+        """The constructions that `verify simulate` offers, by name."""
+
+    def add(self, claim: Claim) -> Claim:
+        """Registers a claim. Raises ValueError when its id or an alias is taken."""
+        taken = {name for known in self.claims.values() for name in (known.id, *known.aliases)}
+        if taken & {claim.id, *claim.aliases}:
+            raise ValueError(f"claim {claim.id} is registered twice")
+        self.claims[claim.id] = claim
+        return claim
+
+    def offer(self, construction: Construction) -> None:
+        """Makes a construction available to `verify simulate`."""
+        self.constructions[construction.name] = construction
+
+    def find(self, name: str) -> Claim:
+        """The claim with this id or alias, upper or lower case. Raises RequestError with what is known."""
+        for claim in self.claims.values():
+            if name.upper() in (claim.id.upper(), *(alias.upper() for alias in claim.aliases)):
+                return claim
+        raise RequestError(f"unknown claim {name[:40]!r}", right=f"known: {', '.join(self.claims)}")

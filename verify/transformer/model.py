@@ -1,0 +1,66 @@
+"""Transformers (Definition 2.2) and their direct evaluation, the yardstick of every construction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from verify.arithmetic.interface import Arithmetic, Column, Kind
+from verify.transformer.attention import NO_MASK, Head, Mask
+from verify.transformer.token_map import TokenMap
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One attention layer and its MLP.
+
+    With H heads, head h sees the h-th slice of the input's columns, all slices of equal width; the head outputs stand
+    side by side and go through `mlp` token by token. There is no residual connection, as in the paper; with
+    `residual=True` (a change of the model) `mlp` sees the attention output followed by the layer's own input.
+    """
+
+    heads: tuple[Head, ...]
+    mlp: TokenMap
+    residual: bool = False
+
+    @property
+    def width(self) -> int:
+        """Columns of the layer's input."""
+        return sum(head.W_Q.height for head in self.heads)
+
+    def attend(self, arithmetic: Arithmetic, columns: Sequence[Column], mask: Mask) -> list[Column]:
+        """The layer's output on tokens with these columns."""
+        out: list[Column] = []
+        at = 0
+        for head in self.heads:
+            out += head.attend(arithmetic, columns[at : at + head.W_Q.height], mask)
+            at += head.W_Q.height
+        if self.residual:
+            out += list(columns)
+        return self.mlp.apply(arithmetic, out)
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """A large transformer: layers, a mask and no input MLP of its own (apply one to X beforehand)."""
+
+    layers: tuple[Layer, ...]
+    mask: Mask = NO_MASK
+
+    @cached_property
+    def width(self) -> int:
+        """Columns of the input, d."""
+        return self.layers[0].width
+
+    def evaluate(self, arithmetic: Arithmetic, columns: Sequence[Column]) -> list[Column]:
+        """The direct evaluation of all layers on an input given by its columns."""
+        current = list(columns)
+        for layer in self.layers:
+            current = layer.attend(arithmetic, current, self.mask)
+            if layer is not self.layers[-1]:
+                current = [
+                    column if kind is Kind.NUMBER else arithmetic.number(column)
+                    for column, kind in zip(current, layer.mlp.kinds, strict=True)
+                ]
+        return current

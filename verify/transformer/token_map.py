@@ -1,0 +1,305 @@
+"""Token-wise maps (the paper's MLPs) as straight-line programs, so that their cost can be counted.
+
+A map is written as an ordinary Python function of wires and traced once:
+
+    recover = TokenMap.trace([Kind.VALUE] * 2, lambda x: [x[0] / x[1]])
+
+The paper grants its MLPs affine maps, "basic arithmetic operations" and, elsewhere, any continuous function on a compact
+domain, in O(d^2) time (Section 2.1). The trace tells which of these a construction really uses (`operations`), how many
+steps it takes (`cost`) and how many constants it stores (`parameters`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from verify.arithmetic.interface import Arithmetic, Column, Kind
+
+OPERATION_NAMES = {
+    "multiply": "multiplication",
+    "divide": "division",
+    "log": "log",
+    "exp": "exp",
+    "round": "rounding",
+}
+"""What each step beyond affine maps is called in results."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One instruction: an operation on earlier results, by index, with at most one constant."""
+
+    operation: str
+    arguments: tuple[int, ...] = ()
+    constant: Fraction | None = None
+
+
+class Wire:
+    """A number inside a map being traced. Supports + - * / with wires and exact rationals, log, exp and rounding."""
+
+    __slots__ = ("_trace", "index", "kind")
+
+    def __init__(self, trace: _Trace, index: int, kind: Kind) -> None:
+        self._trace, self.index, self.kind = trace, index, kind
+
+    def _wire(self, other: Wire | Fraction | int) -> Wire:
+        return other if isinstance(other, Wire) else self._trace.constant(Fraction(other))
+
+    def __add__(self, other: Wire | Fraction | int) -> Wire:
+        b = self._wire(other)
+        return self._trace.step("add", (self, b), _sum_kind(self.kind, b.kind))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Wire | Fraction | int) -> Wire:
+        b = self._wire(other)
+        return self._trace.step("subtract", (self, b), _sum_kind(self.kind, b.kind))
+
+    def __rsub__(self, other: Fraction | int) -> Wire:
+        return self._wire(other) - self
+
+    def __mul__(self, other: Wire | Fraction | int) -> Wire:
+        if not isinstance(other, Wire):
+            return self if other == 1 else self._trace.step("scale", (self,), self.kind, Fraction(other))
+        if Kind.SCORE in (self.kind, other.kind):
+            raise TypeError("a token-wise map cannot multiply scores: they only form a group")
+        return self._trace.step("multiply", (self, other), _sum_kind(self.kind, other.kind))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Wire | Fraction | int) -> Wire:
+        if not isinstance(other, Wire):
+            return self * (1 / Fraction(other))
+        if Kind.SCORE in (self.kind, other.kind):
+            raise TypeError("a token-wise map cannot divide scores: they only form a group")
+        return self._trace.step("divide", (self, other), _sum_kind(self.kind, other.kind))
+
+    def log(self) -> Wire:
+        """The score s with E(s) = self."""
+        if self.kind is Kind.SCORE:
+            raise TypeError("the logarithm of a score has no meaning")
+        return self._trace.step("log", (self,), Kind.SCORE)
+
+    def exp(self) -> Wire:
+        """The weight E(self) of a score."""
+        if self.kind is Kind.VALUE:
+            raise TypeError("only a score has a weight; take the number of a value first")
+        return self._trace.step("exp", (self,), Kind.VALUE)
+
+    def round(self, bits: int) -> Wire:
+        """The nearest multiple of 2^-bits, ties up."""
+        return self._trace.step("round", (self,), Kind.NUMBER, Fraction(bits))
+
+    def number(self) -> Wire:
+        """The same number, usable in scores: the step from one attention layer to the next."""
+        return self if self.kind is Kind.NUMBER else self._trace.step("number", (self,), Kind.NUMBER)
+
+
+class _Trace:
+    def __init__(self, inputs: Sequence[Kind]) -> None:
+        self.steps: list[Step] = [Step("input") for _ in inputs]
+        self.wires = [Wire(self, i, kind) for i, kind in enumerate(inputs)]
+
+    def step(self, operation: str, arguments: tuple[Wire, ...], kind: Kind, constant: Fraction | None = None) -> Wire:
+        if any(wire._trace is not self for wire in arguments):
+            raise TypeError("a wire belongs to another map")
+        self.steps.append(Step(operation, tuple(wire.index for wire in arguments), constant))
+        return Wire(self, len(self.steps) - 1, kind)
+
+    def constant(self, value: Fraction) -> Wire:
+        return self.step("constant", (), Kind.NUMBER, value)
+
+
+@dataclass(frozen=True)
+class TokenMap:
+    """A token-wise map: `inputs` are the kinds of its arguments, `outputs` index the steps that it returns."""
+
+    inputs: tuple[Kind, ...]
+    steps: tuple[Step, ...]
+    outputs: tuple[int, ...]
+    kinds: tuple[Kind, ...]
+
+    @classmethod
+    def trace(cls, inputs: Sequence[Kind], function: Callable[[list[Wire]], Sequence[Wire | Fraction | int]]) -> TokenMap:
+        """The map that `function` computes on wires of these kinds. Raises TypeError where kinds do not fit."""
+        trace = _Trace(inputs)
+        constants: dict[Fraction, Wire] = {}
+        results = []
+        for result in function(list(trace.wires)):
+            if not isinstance(result, Wire):
+                value = Fraction(result)
+                result = constants.setdefault(value, constants.get(value) or trace.constant(value))
+            results.append(result)
+        return cls(
+            tuple(inputs), tuple(trace.steps), tuple(wire.index for wire in results), tuple(wire.kind for wire in results)
+        )
+
+    @classmethod
+    def identity(cls, inputs: Sequence[Kind]) -> TokenMap:
+        """The map that returns its arguments."""
+        return cls.trace(inputs, lambda x: x)
+
+    def __call__(self, wires: Sequence[Wire]) -> list[Wire]:
+        """This map inside another one that is being traced."""
+        if len(wires) != len(self.inputs):
+            raise TypeError(f"the map takes {len(self.inputs)} numbers, not {len(wires)}")
+        trace = wires[0]._trace if wires else None
+        done: list[Wire] = []
+        for position, step in enumerate(self.steps):
+            if step.operation == "input":
+                done.append(wires[position])
+                continue
+            a = [done[i] for i in step.arguments]
+            match step.operation:
+                case "constant":
+                    assert trace is not None and step.constant is not None
+                    done.append(trace.constant(step.constant))
+                case "add":
+                    done.append(a[0] + a[1])
+                case "subtract":
+                    done.append(a[0] - a[1])
+                case "multiply":
+                    done.append(a[0] * a[1])
+                case "divide":
+                    done.append(a[0] / a[1])
+                case "scale":
+                    assert step.constant is not None
+                    done.append(a[0] * step.constant)
+                case "log":
+                    done.append(a[0].log())
+                case "exp":
+                    done.append(a[0].exp())
+                case "round":
+                    assert step.constant is not None
+                    done.append(a[0].round(int(step.constant)))
+                case "number":
+                    done.append(a[0].number())
+                case _:
+                    raise ValueError(f"unknown step {step.operation}")
+        return [done[i] for i in self.outputs]
+
+    @cached_property
+    def cost(self) -> int:
+        """Operations for each token: every step but reading an input, a constant, or a change of kind."""
+        return sum(step.operation not in ("input", "constant", "number") for step in self.steps)
+
+    @cached_property
+    def parameters(self) -> int:
+        """Stored constants."""
+        return sum(step.constant is not None for step in self.steps)
+
+    @cached_property
+    def operations(self) -> frozenset[str]:
+        """The operations beyond affine maps, by the names of `OPERATION_NAMES`."""
+        return frozenset(
+            OPERATION_NAMES[step.operation] for step in self.steps if step.operation in OPERATION_NAMES
+        )
+
+    def apply(self, arithmetic: Arithmetic, columns: Sequence[Column]) -> list[Column]:
+        """The map on every token at once: one column in, one column out, for each argument and result."""
+        if len(columns) != len(self.inputs):
+            raise TypeError(f"the map takes {len(self.inputs)} columns, not {len(columns)}")
+        height = len(columns[0]) if columns else 0
+        done: list[Column] = []
+        for position, step in enumerate(self.steps):
+            a = [done[i] for i in step.arguments]
+            match step.operation:
+                case "input":
+                    done.append(columns[position])
+                case "constant":
+                    assert step.constant is not None
+                    done.append(arithmetic.numbers([step.constant] * height))
+                case "add":
+                    done.append(arithmetic.add(a[0], a[1]))
+                case "subtract":
+                    done.append(arithmetic.subtract(a[0], a[1]))
+                case "multiply":
+                    done.append(arithmetic.multiply(a[0], a[1]))
+                case "divide":
+                    done.append(arithmetic.divide(a[0], a[1]))
+                case "scale":
+                    assert step.constant is not None
+                    done.append(arithmetic.scale(a[0], step.constant))
+                case "log":
+                    done.append(arithmetic.log(a[0]))
+                case "exp":
+                    done.append(arithmetic.exp(a[0]))
+                case "round":
+                    assert step.constant is not None
+                    done.append(arithmetic.round_to_grid(a[0], int(step.constant)))
+                case "number":
+                    done.append(arithmetic.number(a[0]))
+                case _:
+                    raise ValueError(f"unknown step {step.operation}")
+        return [done[i] for i in self.outputs]
+
+
+@dataclass(frozen=True)
+class PositionalMap:
+    """An input MLP that depends on the token's position: consecutive ranges of positions, each with its own map.
+
+    The paper allows this of the *input* MLP only. `ranges` are (first position, one past the last, map); they cover
+    the positions from 0 on without gaps.
+    """
+
+    ranges: tuple[tuple[int, int, TokenMap], ...]
+
+    def __post_init__(self) -> None:
+        at = 0
+        for start, stop, token_map in self.ranges:
+            if start != at or stop < start:
+                raise ValueError("the ranges of a positional map must follow each other")
+            if len(token_map.outputs) != len(self.ranges[0][2].outputs):
+                raise ValueError("the maps of a positional map must have the same width")
+            at = stop
+
+    @property
+    def length(self) -> int:
+        """The number of positions covered."""
+        return self.ranges[-1][1] if self.ranges else 0
+
+    @cached_property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of the output columns: a number may stand among scores or among values."""
+        columns = zip(*(token_map.kinds for start, stop, token_map in self.ranges if stop > start), strict=True)
+        return tuple(_join(column) for column in columns)
+
+    @property
+    def cost(self) -> int:
+        """Operations for the costliest token."""
+        return max((token_map.cost for _, _, token_map in self.ranges), default=0)
+
+    @property
+    def parameters(self) -> int:
+        """Stored constants, the ends of the ranges included."""
+        return sum(token_map.parameters + 1 for _, _, token_map in self.ranges)
+
+    @property
+    def operations(self) -> frozenset[str]:
+        """The operations beyond affine maps."""
+        return frozenset().union(*(token_map.operations for _, _, token_map in self.ranges))
+
+    def apply(self, arithmetic: Arithmetic, columns: Sequence[Column]) -> list[Column]:
+        """The map on the tokens at positions 0, 1, ...; there must be exactly `length` of them."""
+        parts = [
+            token_map.apply(arithmetic, [column[start:stop] for column in columns])
+            for start, stop, token_map in self.ranges
+            if stop > start
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        return [arithmetic.concatenate(part) for part in zip(*parts, strict=True)]
+
+
+def _sum_kind(a: Kind, b: Kind) -> Kind:
+    return _join((a, b))
+
+
+def _join(kinds: Sequence[Kind]) -> Kind:
+    found = set(kinds) - {Kind.NUMBER}
+    if len(found) > 1:
+        raise TypeError("a score and a value cannot stand in the same place: pass through log or exp")
+    return found.pop() if found else Kind.NUMBER
