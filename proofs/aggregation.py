@@ -215,5 +215,6 @@ def require(M: int, smallest: int, construction: str) -> None:
     """Raises RequestError when M < smallest."""
     if M < smallest:
         raise RequestError(
-            f"oracle length {M} is too small for construction {construction}", right=f"the smallest that would do is {smallest}"
+            f"oracle length {M} is too small for construction {construction}",
+            right=f"the smallest that would do is {smallest}",
         )

@@ -17,7 +17,6 @@ from verify.transformer.attention import Head
 from verify.transformer.model import Layer
 from verify.transformer.token_map import PositionalMap, TokenMap, Wire
 
-
 A2 = REGISTRY.add(
     Claim(
         "A.2",

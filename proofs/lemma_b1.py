@@ -97,10 +97,10 @@ B1 = REGISTRY.add(
 @part_of("B.1")
 def printed(problem: Problem) -> Program:
     """The construction as printed, with the rules that it breaks waived. Raises RuleBroken if M does not divide N."""
-    N, M, d, head = problem.N, problem.M, problem.d, problem.head
+    N, M, d = problem.N, problem.M, problem.d
     if N % M:
         raise RuleBroken(DIVISIBILITY, M, N, "the printed construction cuts N tokens into N/M blocks of M")
-    machine = _machine(problem, waive=(INPUT_LENGTH, OUTSIDE_ARITHMETIC))
+    machine = machine_for(problem, waive=(INPUT_LENGTH, OUTSIDE_ARITHMETIC))
     X = machine.input("X", N, problem.kinds)
     blocks = [machine.rows(X, t * M, (t + 1) * M) for t in range(N // M)]
     zero_row = machine.constants([[0] * d])
@@ -128,9 +128,7 @@ def printed_same_block(problem: Problem) -> Oracle:
     """Step 1 for queries and keys of the same block: rows `[x_j, 1]` and `[0, 1]`, `W' = diag(W, 1)`."""
     M, d, head = problem.M, problem.d, problem.head
     one = RationalMatrix.identity(1)
-    W_Q, W_K = (
-        RationalMatrix.blocks(d + 2, W.width + 1, [(0, 0, W), (d, W.width, one)]) for W in (head.W_Q, head.W_K)
-    )
+    W_Q, W_K = (RationalMatrix.blocks(d + 2, W.width + 1, [(0, 0, W), (d, W.width, one)]) for W in (head.W_Q, head.W_K))
     return Oracle(
         PositionalMap(
             (
@@ -205,15 +203,22 @@ def predict_printed(problem: Problem) -> Prediction:
 # ======================================================================================================================
 
 
-@part_of("B.1")
 def repaired(problem: Problem, aggregation: Aggregation) -> Program:
     """The construction, legal in the paper's own model, with the given aggregation. Raises RequestError if M is too small."""
+    machine = machine_for(problem)
+    X = machine.input("X", problem.N, problem.kinds)
+    return machine.program(attach(machine, X, problem, aggregation))
+
+
+@part_of("B.1")
+def attach(machine: Machine, X: Stored, problem: Problem, aggregation: Aggregation) -> Stored:
+    """The repaired construction on a matrix that the machine already holds (`problem.kinds` are its columns)."""
     r = problem.head.width + 1
     require(problem.M, aggregation.smallest(problem.N, r), aggregation.name)
     if aggregation.plan is None:
-        return _per_query(problem)
+        return _per_query(machine, X, problem)
     plan = aggregation.plan(problem.N, problem.M, r)
-    return _run_plan(problem, plan, lambda node: fused_block(problem, node, last=node is plan[0]))
+    return _follow(machine, X, problem, plan, lambda node: fused_block(problem, node, last=node is plan[0]))
 
 
 def best(problem: Problem, minimise: str = "calls") -> Aggregation:
@@ -287,17 +292,17 @@ def large_head(problem: Problem) -> Oracle:
     )
 
 
-def _per_query(problem: Problem) -> Program:
+def _per_query(machine: Machine, X: Stored, problem: Problem) -> Stored:
     """Leaves return `(B, A)` for each block of keys; each query's partial sums are summed by Lemma A.2, M at a time."""
     N, M, m = problem.N, problem.M, problem.head.width
     if N <= M:
-        return _run_plan(problem, (Node(0, N, ()),), lambda node: large_head(problem))
+        return machine.call(large_head(problem), X, role="whole input")
     unshifted = Problem(N, M, problem.transformer, problem.kinds, Fraction(0))
-    machine = _machine(problem)
-    X = machine.input("X", N, problem.kinds)
     blocks = [Node(at, min(N, at + M - 1), ()) for at in range(0, N, M - 1)]
     keys = [_key_rows(machine, X, block, M) for block in blocks]
-    oracles = {size: fused_block(unshifted, Node(0, size, ()), last=False) for size in {b.stop - b.start for b in blocks}}
+    oracles = {
+        size: fused_block(unshifted, Node(0, size, ()), last=False) for size in {b.stop - b.start for b in blocks}
+    }
 
     def divide(total: list[Wire]) -> Sequence[Wire]:
         return problem.mlp([total[c] / total[m] for c in range(m)])
@@ -321,7 +326,7 @@ def _per_query(problem: Problem) -> Program:
                 queue.append(machine.rows(machine.call(oracle, machine.stack(*group), role="sum (A.2)"), 0, 1))
                 take = M
             answers.append(queue[0])
-    return machine.program(machine.stack(*answers))
+    return machine.stack(*answers)
 
 
 def predict_repaired(problem: Problem, aggregation: Aggregation) -> Prediction:
@@ -368,9 +373,10 @@ def residual(problem: Problem) -> Program:
     """The model changed: layer MLPs see `[attention output, input]`, so running sums stay in the row. Needs M >= 2 or N <= M."""
     require(problem.M, min(problem.N, 2), "residual")
     plan = residual_plan(problem.N, problem.M)
-    return _run_plan(
-        problem, plan, lambda node: residual_block(problem, node, last=node is plan[0]), waive=(RESIDUAL,)
-    )
+    machine = machine_for(problem, waive=(RESIDUAL,))
+    X = machine.input("X", problem.N, problem.kinds)
+    blocks = _follow(machine, X, problem, plan, lambda node: residual_block(problem, node, last=node is plan[0]))
+    return machine.program(blocks)
 
 
 def residual_block(problem: Problem, node: Node, *, last: bool) -> Oracle:
@@ -421,16 +427,12 @@ def predict_residual(problem: Problem) -> tuple[int, int]:
 # ======================================================================================================================
 
 
-def _run_plan(
-    problem: Problem, plan: Plan, oracle_for: Callable[[Node], Oracle], *, waive: Sequence[str] = ()
-) -> Program:
-    """The program of a plan: for every block of queries, the plan's calls from the leaves to the root."""
+def _follow(machine: Machine, X: Stored, problem: Problem, plan: Plan, oracle_for: Callable[[Node], Oracle]) -> Stored:
+    """Follows a plan: for every block of queries, its calls from the leaves to the root."""
     N, M = problem.N, problem.M
-    machine = _machine(problem, waive=waive)
-    X = machine.input("X", N, problem.kinds)
     oracles = _shared(plan, oracle_for)
     if len(plan) == 1:
-        return machine.program(machine.call(oracles[0], X, role="whole input"))
+        return machine.call(oracles[0], X, role="whole input")
     keys = [_key_rows(machine, X, node, M) for node in plan]
     answers = []
     for start, new in _query_starts(N, M):
@@ -441,7 +443,7 @@ def _run_plan(
             role = "last" if i == 0 else "merge" if carried else "block"
             sums[i] = machine.call(oracles[i], machine.join(keys[i], queries, *carried), role=role)
         answers.append(machine.rows(sums[0], new - start, M))
-    return machine.program(machine.stack(*answers))
+    return machine.stack(*answers)
 
 
 def _shared(plan: Plan, oracle_for: Callable[[Node], Oracle]) -> list[Oracle]:
@@ -470,7 +472,8 @@ def _query_starts(N: int, M: int) -> list[tuple[int, int]]:
     return [(min(t * M, N - M), t * M) for t in range(ceiling(N, M))]
 
 
-def _machine(problem: Problem, *, waive: Sequence[str] = ()) -> Machine:
+def machine_for(problem: Problem, *, waive: Sequence[str] = ()) -> Machine:
+    """A machine with the problem's limits."""
     return Machine(problem.M, problem.d, problem.mlp.cost, waive=waive)
 
 
@@ -484,7 +487,6 @@ def _sum(wires: Sequence[Wire]) -> Wire:
     for wire in wires[1:]:
         total = total + wire
     return total
-
 
 
 # ======================================================================================================================
@@ -690,9 +692,7 @@ def _costs(
     for N, M, d in sizes:
         problem = sample(N, M, d, 0).problem
         program, prediction = build(problem), predict(problem)
-        counted = Prediction(
-            program.cost.calls, program.cost.rounds, program.cost.embedding, program.cost.parameters
-        )
+        counted = Prediction(program.cost.calls, program.cost.rounds, program.cost.embedding, program.cost.parameters)
         if counted != prediction or (legal and (program.cost.longest_input > M or program.broken_rules)):
             return Outcome(
                 Status.REFUTED,

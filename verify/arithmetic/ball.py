@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 
 from flint import arb, arb_mat, ctx, fmpq
 
-from verify.arithmetic.interface import Arithmetic, Column, Entry, Projection, Visible
+from verify.arithmetic.interface import Arithmetic, Column, Entry, Visible
 from verify.arithmetic.matrix import RationalMatrix
 from verify.errors import OutOfRange, PrecisionNeeded, RequestError, Undecided
 

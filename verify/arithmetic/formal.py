@@ -117,7 +117,9 @@ class FormalArithmetic(Arithmetic):
     def log(self, values: Column) -> Column:
         for x in values:
             if not self.positive(x):
-                raise OutOfRange("logarithm of a value that is not positive: a declared bound on the values is too small")
+                raise OutOfRange(
+                    "logarithm of a value that is not positive: a declared bound on the values is too small"
+                )
         return [LogScore(ZERO, x) for x in values]
 
     def concatenate(self, parts: Sequence[Column]) -> Column:

@@ -35,9 +35,7 @@ class RationalMatrix:
         return cls.from_entries(height, width, {})
 
     @classmethod
-    def from_entries(
-        cls, height: int, width: int, entries: Mapping[tuple[int, int], Fraction | int]
-    ) -> RationalMatrix:
+    def from_entries(cls, height: int, width: int, entries: Mapping[tuple[int, int], Fraction | int]) -> RationalMatrix:
         """The height x width matrix with the given nonzero entries."""
         rows = [[Fraction(0)] * width for _ in range(height)]
         for (i, j), value in entries.items():
@@ -45,9 +43,7 @@ class RationalMatrix:
         return cls(tuple(tuple(row) for row in rows), width)
 
     @classmethod
-    def blocks(
-        cls, height: int, width: int, placed: Sequence[tuple[int, int, RationalMatrix]]
-    ) -> RationalMatrix:
+    def blocks(cls, height: int, width: int, placed: Sequence[tuple[int, int, RationalMatrix]]) -> RationalMatrix:
         """Zero except for the `placed` blocks, each given as (top row, left column, block)."""
         entries: dict[tuple[int, int], Fraction] = {}
         for top, left, block in placed:
@@ -65,9 +61,7 @@ class RationalMatrix:
     @cached_property
     def columns(self) -> tuple[tuple[tuple[int, Fraction], ...], ...]:
         """For each column, its nonzero entries as (row, value)."""
-        return tuple(
-            tuple((i, row[j]) for i, row in enumerate(self.rows) if row[j]) for j in range(self.width)
-        )
+        return tuple(tuple((i, row[j]) for i, row in enumerate(self.rows) if row[j]) for j in range(self.width))
 
     @cached_property
     def used_rows(self) -> tuple[int, ...]:

@@ -119,5 +119,3 @@ def universal_attention(n: int, width: int) -> tuple[Symbolic, list[Column]]:
     columns: list[Column] = [[arithmetic.symbol(s) for s in q], [arithmetic.symbol(s) for s in k]]
     columns += [[arithmetic.value(s) for s in column] for column in values]
     return arithmetic, columns
-
-

@@ -46,9 +46,7 @@ def compare(program: Program, problem: Problem, arithmetic: Arithmetic, X: Seque
     return contrast(output, direct, arithmetic.equal)
 
 
-def contrast(
-    output: list[Column], direct: list[Column], equal: Callable[[Entry, Entry], bool | None]
-) -> Comparison:
+def contrast(output: list[Column], direct: list[Column], equal: Callable[[Entry, Entry], bool | None]) -> Comparison:
     """Two outputs beside each other; a difference of shape is a difference."""
     if len(output) != len(direct) or any(len(a) != len(b) for a, b in zip(output, direct, strict=True)):
         return Comparison(output, direct, False, None)
@@ -93,7 +91,9 @@ def exact_arithmetic(kernel: Literal["exp", "exp2"], instance: Instance) -> Arit
         return Exact2()
     layers = instance.problem.transformer.layers
     parameters = [
-        [row for head in layer.heads for row in getattr(head, name).rows] for layer in layers[:1] for name in ("W_Q", "W_K")
+        [row for head in layer.heads for row in getattr(head, name).rows]
+        for layer in layers[:1]
+        for name in ("W_Q", "W_K")
     ]
     return ExactE(common_denominator(instance.X, *parameters))
 

@@ -30,8 +30,9 @@ def sample(N: int, M: int, d: int, seed: int, *, flavour: str = "ordinary", mask
             W_V = RationalMatrix.zero(d, d)
         case "huge" | "tiny":
             sign = 1 if flavour == "huge" else -1
-            W_Q, W_K = RationalMatrix.identity(d), RationalMatrix.of(
-                [[sign * 100 * int(i == j) for j in range(d)] for i in range(d)]
+            W_Q, W_K = (
+                RationalMatrix.identity(d),
+                RationalMatrix.of([[sign * 100 * int(i == j) for j in range(d)] for i in range(d)]),
             )
         case "ordinary":
             pass
