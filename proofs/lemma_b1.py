@@ -58,7 +58,7 @@ from verify.claims.construction import Construction
 from verify.claims.samples import sample, samples
 from verify.claims.verdict import Outcome, Scope, Status
 from verify.errors import RuleBroken
-from verify.oracle.machine import DIVISIBILITY, INPUT_LENGTH, OUTSIDE_ARITHMETIC, RESIDUAL, Machine, Stored
+from verify.oracle.machine import DIVISIBILITY, INPUT_LENGTH, OUTSIDE_ARITHMETIC, Machine, Stored
 from verify.oracle.oracle import Oracle
 from verify.oracle.problem import Problem
 from verify.oracle.program import Program
@@ -373,7 +373,7 @@ def residual(problem: Problem) -> Program:
     """The model changed: layer MLPs see `[attention output, input]`, so running sums stay in the row. Needs M >= 2 or N <= M."""
     require(problem.M, min(problem.N, 2), "residual")
     plan = residual_plan(problem.N, problem.M)
-    machine = machine_for(problem, waive=(RESIDUAL,))
+    machine = machine_for(problem, residual=True)
     X = machine.input("X", problem.N, problem.kinds)
     blocks = _follow(machine, X, problem, plan, lambda node: residual_block(problem, node, last=node is plan[0]))
     return machine.program(blocks)
@@ -472,9 +472,9 @@ def _query_starts(N: int, M: int) -> list[tuple[int, int]]:
     return [(min(t * M, N - M), t * M) for t in range(ceiling(N, M))]
 
 
-def machine_for(problem: Problem, *, waive: Sequence[str] = ()) -> Machine:
+def machine_for(problem: Problem, *, waive: Sequence[str] = (), residual: bool = False) -> Machine:
     """A machine with the problem's limits."""
-    return Machine(problem.M, problem.d, problem.mlp.cost, waive=waive)
+    return Machine(problem.M, problem.d, problem.mlp.cost, waive=waive, residual=residual)
 
 
 def _reads(height: int, row: int) -> RationalMatrix:

@@ -28,6 +28,14 @@ PRECISION_LIMIT = 1 << 16
 """Bits at which deciding the order of two elements of Q(t) gives up (equality is always decided)."""
 
 
+class ScoreDenominator(UnsupportedOperation):
+    """A score is not a multiple of 1/D; `denominator` is its own denominator, for a run with a larger D."""
+
+    def __init__(self, denominator: int, message: str) -> None:
+        self.denominator = denominator
+        super().__init__(message)
+
+
 class Exact2(FormalArithmetic):
     """Rationals with `E(s) = 2^s` for integer s."""
 
@@ -96,7 +104,7 @@ class ExactE(FormalArithmetic):
     def power(self, exponent: fmpq) -> Ratio:
         scaled = exponent * self.denominator
         if scaled.q != 1:
-            raise UnsupportedOperation(f"score {exponent} is not a multiple of 1/{self.denominator}")
+            raise ScoreDenominator(int(exponent.q), f"score {exponent} is not a multiple of 1/{self.denominator}")
         return self.field.power(int(scaled.p))
 
     def is_zero(self, value: Entry) -> bool:

@@ -10,6 +10,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from verify.claims.construction import Construction
+from verify.claims.table import Table
 from verify.claims.verdict import ASSUMPTIONS, Outcome, Status, Verdict
 from verify.errors import RequestError
 
@@ -151,6 +152,7 @@ class Registry:
         self.claims: dict[str, Claim] = {}
         self.constructions: dict[str, Construction] = {}
         """The constructions that `verify simulate` offers, by name."""
+        self.tables: dict[str, Table] = {}
 
     def add(self, claim: Claim) -> Claim:
         """Registers a claim. Raises ValueError when its id or an alias is taken."""
@@ -159,6 +161,12 @@ class Registry:
             raise ValueError(f"claim {claim.id} is registered twice")
         self.claims[claim.id] = claim
         return claim
+
+    def tabulate(self, table: Table) -> None:
+        """Adds a table to the report. Raises ValueError when its name is taken."""
+        if table.name in self.tables:
+            raise ValueError(f"table {table.name} is registered twice")
+        self.tables[table.name] = table
 
     def offer(self, construction: Construction) -> None:
         """Makes a construction available to `verify simulate`."""

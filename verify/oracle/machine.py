@@ -35,7 +35,7 @@ RULES = {
     TOKEN_MAP_COST: "an oracle's MLP takes at most 16 (d+2)^2 operations, besides what the large transformer's MLP takes",
     ROW_GATHER: "rows are re-ordered outside an oracle only where the construction declares it",
     OUTSIDE_ARITHMETIC: "no arithmetic outside the oracles",
-    RESIDUAL: "an MLP sees the attention output alone",
+    RESIDUAL: "an MLP sees the attention output alone (unless the machine is one with residual connections: another model)",
     DIVISIBILITY: "(of a printed construction, not of the model) M divides N",
 }
 """Every rule that a construction can break, with the constants that stand for the paper's O(d^2)."""
@@ -68,7 +68,8 @@ class Machine:
     """Records a program and counts its cost.
 
     `length` is M, `width` the large transformer's d, `mlp_cost` the operations of its costliest MLP; `waive` names rules
-    that may be broken; `declared_gather` is what a construction sets when it wants the row gather.
+    that may be broken; `declared_gather` is what a construction sets when it wants the row gather; `residual` makes it a
+    machine of another model, whose oracles have residual connections.
     """
 
     length: int
@@ -76,6 +77,7 @@ class Machine:
     mlp_cost: int = 0
     waive: Collection[str] = ()
     declared_gather: bool = False
+    residual: bool = False
     instructions: list[Instruction] = field(default_factory=list)
     broken: dict[tuple[str, str], BrokenRule] = field(default_factory=dict)
 
@@ -162,7 +164,7 @@ class Machine:
         cost = max(token_map.cost for token_map in oracle.token_maps)
         limit = 16 * (self.width + 2) ** 2 + self.mlp_cost
         self._require(TOKEN_MAP_COST, limit, cost, "an MLP takes too many operations")
-        if any(layer.residual for layer in oracle.layers):
+        if not self.residual and any(layer.residual for layer in oracle.layers):
             self._require(RESIDUAL, 0, 1, "an MLP sees the layer's input")
         return self._store(Call(m.slot, oracle, m.round + 1, role), m.rows, oracle.kinds, m.round + 1, 0)
 
@@ -175,7 +177,9 @@ class Machine:
 
     def program(self, output: Stored) -> Program:
         """What was recorded, with `output` as its result."""
-        return Program(tuple(self.instructions), output.slot, output.rows, output.kinds, tuple(self.broken.values()))
+        return Program(
+            tuple(self.instructions), output.slot, output.rows, output.kinds, tuple(self.broken.values()), self.residual
+        )
 
     # -------------------------------------------------------------------------------------------------------------
 

@@ -101,6 +101,8 @@ class Program:
     rows: int
     kinds: tuple[Kind, ...]
     broken_rules: tuple[BrokenRule, ...]
+    residual: bool = False
+    """Whether it needs oracles with residual connections, which the paper's model does not have."""
 
     def calls(self) -> Iterator[Call]:
         """The oracle calls, in order."""

@@ -123,7 +123,9 @@ class TokenMap:
     kinds: tuple[Kind, ...]
 
     @classmethod
-    def trace(cls, inputs: Sequence[Kind], function: Callable[[list[Wire]], Sequence[Wire | Fraction | int]]) -> TokenMap:
+    def trace(
+        cls, inputs: Sequence[Kind], function: Callable[[list[Wire]], Sequence[Wire | Fraction | int]]
+    ) -> TokenMap:
         """The map that `function` computes on wires of these kinds. Raises TypeError where kinds do not fit."""
         trace = _Trace(inputs)
         constants: dict[Fraction, Wire] = {}
@@ -134,7 +136,10 @@ class TokenMap:
                 result = constants.setdefault(value, constants.get(value) or trace.constant(value))
             results.append(result)
         return cls(
-            tuple(inputs), tuple(trace.steps), tuple(wire.index for wire in results), tuple(wire.kind for wire in results)
+            tuple(inputs),
+            tuple(trace.steps),
+            tuple(wire.index for wire in results),
+            tuple(wire.kind for wire in results),
         )
 
     @classmethod
@@ -194,9 +199,7 @@ class TokenMap:
     @cached_property
     def operations(self) -> frozenset[str]:
         """The operations beyond affine maps, by the names of `OPERATION_NAMES`."""
-        return frozenset(
-            OPERATION_NAMES[step.operation] for step in self.steps if step.operation in OPERATION_NAMES
-        )
+        return frozenset(OPERATION_NAMES[step.operation] for step in self.steps if step.operation in OPERATION_NAMES)
 
     def apply(self, arithmetic: Arithmetic, columns: Sequence[Column]) -> list[Column]:
         """The map on every token at once: one column in, one column out, for each argument and result."""
