@@ -106,16 +106,39 @@ class Symbolic(FormalArithmetic):
     def is_zero(self, value: Entry) -> bool:
         return not value
 
+    def number(self, values: Column) -> Column:
+        """Only a constant is a number here: no indeterminate value can be used in a score."""
+        out = []
+        for x in values:
+            known = x if isinstance(x, fmpq) else x.rational()
+            if known is None:
+                raise UnsupportedOperation("symbolic arithmetic cannot use an indeterminate value in a score")
+            out.append(known)
+        return out
+
     def equal(self, a: Entry, b: Entry) -> bool:
         return bool(a == b)
 
 
-def universal_attention(n: int, width: int) -> tuple[Symbolic, list[Column]]:
-    """The arithmetic and the columns `(q, k, v_0 ... v_(width-1))` of n tokens in general position."""
-    q, k = [f"q_{i}" for i in range(n)], [f"k_{j}" for j in range(n)]
-    weights = {tuple(sorted((q[i], k[j]))): f"a_{i}_{j}" for i in range(n) for j in range(n)}
-    values = [[f"v_{j}_{c}" for j in range(n)] for c in range(width)]
-    arithmetic = Symbolic(weights, [name for column in values for name in column])
-    columns: list[Column] = [[arithmetic.symbol(s) for s in q], [arithmetic.symbol(s) for s in k]]
-    columns += [[arithmetic.value(s) for s in column] for column in values]
+def universal_attention(n: int, width: int, copies: int = 1) -> tuple[Symbolic, list[Column]]:
+    """The arithmetic and the columns `(q, k, v_0 ... v_(width-1))` of n tokens in general position.
+
+    With `copies` > 1, that many independent inputs side by side. Besides the weights `a_i_j = E(q_i k_j)` of each copy,
+    the arithmetic knows `E(q_i)` and `E(k_j)`, which occur where a query or a key is itself carried as a score.
+    """
+    weights: dict[Monomial, str] = {}
+    scores: list[list[str]] = []
+    values: list[list[list[str]]] = []
+    for copy in range(copies):
+        mark = f"{copy}_" if copies > 1 else ""
+        q, k = [f"q_{mark}{i}" for i in range(n)], [f"k_{mark}{j}" for j in range(n)]
+        weights |= {tuple(sorted((q[i], k[j]))): f"a_{mark}{i}_{j}" for i in range(n) for j in range(n)}
+        weights |= {(name,): f"E_{name}" for name in (*q, *k)}
+        scores += [q, k]
+        values.append([[f"v_{mark}{j}_{c}" for j in range(n)] for c in range(width)])
+    arithmetic = Symbolic(weights, [name for copy in values for column in copy for name in column])
+    columns: list[Column] = []
+    for copy in range(copies):
+        columns += [[arithmetic.symbol(name) for name in column] for column in scores[2 * copy : 2 * copy + 2]]
+        columns += [[arithmetic.value(name) for name in column] for column in values[copy]]
     return arithmetic, columns
