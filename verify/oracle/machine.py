@@ -85,7 +85,7 @@ class Machine:
 
     def input(self, name: str, rows: int, kinds: Sequence[Kind]) -> Stored:
         """An input matrix, to be supplied under this name when the program runs."""
-        return self._store(Input(name, rows, len(kinds)), rows, tuple(kinds), 0, 0)
+        return self._store(Input(name, rows, tuple(kinds)), rows, tuple(kinds), 0, 0)
 
     def constants(self, rows: Sequence[Sequence[Fraction | int]]) -> Stored:
         """A matrix of constants, for padding."""

@@ -23,7 +23,7 @@ class Input:
 
     name: str
     rows: int
-    width: int
+    kinds: tuple[Kind, ...]
 
 
 @dataclass(frozen=True)
@@ -124,6 +124,17 @@ class Program:
             token_map_cost=max((m.cost for oracle in oracles for m in oracle.token_maps), default=0),
             operations=tuple(sorted(frozenset().union(*(oracle.operations for oracle in oracles)))),
         )
+
+    @cached_property
+    def rounds(self) -> tuple[int, ...]:
+        """For each slot, the round of adaptivity in which its matrix is known (0: before any call)."""
+        known: list[int] = []
+        for instruction in self.instructions:
+            if isinstance(instruction, Call):
+                known.append(instruction.round)
+            else:
+                known.append(max((known[source] for source in sources(instruction)), default=0))
+        return tuple(known)
 
     @cached_property
     def calls_by_role(self) -> dict[str, int]:

@@ -31,10 +31,10 @@ def run(
         if at not in last_use:
             continue
         match instruction:
-            case Input(name, rows, width):
+            case Input(name, rows, kinds):
                 given = list(inputs[name])
-                if len(given) != width or any(len(column) != rows for column in given):
-                    raise ValueError(f"input {name} must be {rows} x {width}")
+                if len(given) != len(kinds) or any(len(column) != rows for column in given):
+                    raise ValueError(f"input {name} must be {rows} x {len(kinds)}")
                 memory[at] = given
             case Constants(rows=table):
                 memory[at] = [arithmetic.numbers(list(column)) for column in zip(*table, strict=True)]

@@ -77,6 +77,10 @@ class Wire:
             raise TypeError("a token-wise map cannot divide scores: they only form a group")
         return self._trace.step("divide", (self, other), _sum_kind(self.kind, other.kind))
 
+    def constant(self, value: Fraction | int) -> Wire:
+        """A constant, as a wire of the same map."""
+        return self._trace.constant(Fraction(value))
+
     def log(self) -> Wire:
         """The score s with E(s) = self."""
         if self.kind is Kind.SCORE:
