@@ -22,7 +22,7 @@ Lemma A.2 with fan-in M. It works from M = 2 on and has the fewest rounds, for m
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from verify.errors import RequestError
@@ -148,6 +148,26 @@ def _heap(N: int, n: int, leaf: int, inner: int, root: int) -> Plan:
     return tuple(reversed(nodes))
 
 
+def plan_rounds(plan: Plan) -> list[int]:
+    """How many calls of a plan fall into each round: a node's round is one more than its children's latest."""
+    rounds = [0] * len(plan)
+    for i in reversed(range(len(plan))):
+        rounds[i] = 1 + max((rounds[child] for child in plan[i].children), default=0)
+    return [rounds.count(now) for now in range(1, max(rounds) + 1)]
+
+
+def merge_rounds(K: int, M: int) -> list[int]:
+    """How many merges of one query's K sums fall into each round, M at a time and the first so that all later ones are full."""
+    counts: list[int] = []
+    queue, take = [0] * K, (K - 2) % (M - 1) + 2 if K > 1 else 0
+    while len(queue) > 1:
+        now = 1 + max(queue[:take])
+        counts += [0] * (now - len(counts))
+        counts[now - 1] += 1
+        queue, take = [*queue[take:], now], M
+    return counts
+
+
 # --- choosing -----------------------------------------------------------------------------------------------------------
 
 
@@ -161,6 +181,13 @@ class Aggregation:
     rounds: Callable[[int, int, int], int]
     plan: Callable[[int, int, int], Plan] | None
     """None for the per-query aggregation, whose merges are not part of the plan."""
+
+    def calls_by_round(self, N: int, M: int, r: int) -> list[int]:
+        """The calls of one head, round by round; they sum to `calls`."""
+        if self.plan is not None:
+            return [query_blocks(N, M) * n for n in plan_rounds(self.plan(N, M, r))]
+        merges = merge_rounds(leaves(N, M), M) if N > M else []
+        return [query_blocks(N, M) * leaves(N, M), *(N * n for n in merges)]
 
 
 AGGREGATIONS: dict[str, Aggregation] = {
@@ -195,12 +222,12 @@ AGGREGATIONS: dict[str, Aggregation] = {
 }
 
 
-def choose(N: int, M: int, r: int, minimise: str) -> Aggregation:
+def choose(N: int, M: int, r: int, minimise: str, among: Sequence[Aggregation] | None = None) -> Aggregation:
     """The aggregation with the fewest calls (ties: rounds) or the fewest rounds (ties: calls) among those that fit M.
 
     Raises RequestError with the smallest M that would do.
     """
-    fitting = [a for a in AGGREGATIONS.values() if M >= a.smallest(N, r)]
+    fitting = [a for a in among or AGGREGATIONS.values() if M >= a.smallest(N, r)]
     if not fitting:
         require(M, min(a.smallest(N, r) for a in AGGREGATIONS.values()), "repaired")
 

@@ -26,7 +26,7 @@ division, multiplication (interpolation, masking) and log.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
@@ -375,24 +375,34 @@ def interpolate(x: Wire, points: Sequence[int]) -> list[Wire]:
 
 
 @part_of("B.3")
-def pack(program: Program, machine: Machine, *, heads: int, layers: int, bounds: Bounds) -> Program:
+def pack(
+    program: Program,
+    machine: Machine,
+    *,
+    heads: int,
+    layers: int,
+    bounds: Bounds,
+    slots: Callable[[Call], int] | None = None,
+) -> Program:
     """The same computation with up to `heads * layers` calls of a round packed into one call of an oracle of L' layers, H' heads.
 
-    `program` consists of calls of single-head single-layer oracles; its rounds are kept. Slots that a round leaves over are idle.
+    `program` consists of calls of single-head single-layer oracles; its rounds are kept. Slots that a round leaves over are
+    idle. `slots(call)`, if given, says how many calls like this one go into one oracle (at most `heads * layers`).
     The machine's own length M must have room for the synthetic rows (RuleBroken otherwise; see `largest_instance`).
     """
     stored: dict[int, Stored] = {}
     known: dict[tuple[int | None, ...], tuple[Oracle, int]] = {}
     for now in range(max(program.rounds) + 1):
         here = [slot for slot, known_in in enumerate(program.rounds) if known_in == now]
-        groups: dict[tuple[int, Mask], list[tuple[int, Call]]] = {}
+        groups: dict[tuple[int, Mask, int], list[tuple[int, Call]]] = {}
         for slot in here:
             call = program.instructions[slot]
             if isinstance(call, Call):
-                groups.setdefault((call.oracle.rows, call.oracle.mask), []).append((slot, call))
-        for group in groups.values():
-            for at in range(0, len(group), heads * layers):
-                _packed_call(machine, group[at : at + heads * layers], stored, known, heads, layers, bounds)
+                room = heads * layers if slots is None else slots(call)
+                groups.setdefault((call.oracle.rows, call.oracle.mask, room), []).append((slot, call))
+        for (_, _, room), group in groups.items():
+            for at in range(0, len(group), room):
+                _packed_call(machine, group[at : at + room], stored, known, heads, layers, bounds)
         for slot in here:
             if slot not in stored:
                 stored[slot] = _repeat(machine, program.instructions[slot], stored)

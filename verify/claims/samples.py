@@ -8,7 +8,7 @@ from random import Random
 
 from verify.arithmetic.matrix import RationalMatrix
 from verify.claims.compare import Instance
-from verify.oracle.problem import Problem, power_of_two_above
+from verify.oracle.problem import Problem, power_of_two_above, value_bound
 from verify.transformer.attention import NO_MASK, Head, Mask
 
 
@@ -39,14 +39,8 @@ def sample(N: int, M: int, d: int, seed: int, *, flavour: str = "ordinary", mask
         case _:
             raise ValueError(f"unknown flavour {flavour}")
     head = Head(W_Q, W_K, W_V)
-    return Instance(Problem.single_head(N, M, head, mask=mask, bound=value_bound(X, W_V)), tuple(map(tuple, X)))
-
-
-def value_bound(X: Sequence[Sequence[Fraction]], W_V: RationalMatrix) -> Fraction:
-    """A power of two above |v| for every value entry that rows bounded like X's can have: max |x| times W_V's column sums."""
-    largest = max((abs(x) for column in X for x in column), default=Fraction(0))
-    sums = [sum((abs(W_V.rows[i][c]) for i in range(W_V.height)), Fraction(0)) for c in range(W_V.width)]
-    return power_of_two_above([largest * s for s in sums])
+    largest = power_of_two_above([x for column in X for x in column])
+    return Instance(Problem.single_head(N, M, head, mask=mask, bound=value_bound(largest, W_V)), tuple(map(tuple, X)))
 
 
 def samples(sizes: Sequence[tuple[int, int, int]], *, mask: Mask = NO_MASK) -> Iterator[Instance]:

@@ -15,9 +15,8 @@ from verify.arithmetic.exact import Exact2, ExactE, ScoreDenominator, common_den
 from verify.arithmetic.interface import Arithmetic, Entry, Kind
 from verify.claims.compare import Comparison, contrast
 from verify.claims.construction import Construction
-from verify.claims.samples import value_bound
 from verify.errors import PrecisionNeeded, RequestError, RuleBroken, VerifyError
-from verify.oracle.problem import Problem
+from verify.oracle.problem import Problem, power_of_two_above, value_bound
 from verify.oracle.program import Program
 from verify.oracle.run import run
 from verify.transformer.instance import Instance
@@ -44,19 +43,16 @@ class Request:
     minimise: str = "calls"
 
     def problem(self) -> Problem:
-        """The instance as a problem; the value bound is a power of two that serves every input with entries of this size."""
+        """The instance as a problem, for the class of inputs whose entries are below the same power of two."""
         first = self.instance.transformer.layers[0]
-        X = self.instance.columns
-        bound, at = Fraction(1), 0
-        for head in first.heads:
-            bound = max(bound, value_bound(X[at : at + head.W_V.height], head.W_V))
-            at += head.W_V.height
+        entries = power_of_two_above([x for column in self.instance.columns for x in column])
         return Problem(
             self.instance.N,
             self.oracle_length,
             self.instance.transformer,
             (Kind.NUMBER,) * self.instance.d,
-            bound,
+            max(value_bound(entries, head.W_V) for head in first.heads),
+            entries,
             self.oracle_layers,
             self.oracle_heads,
         )

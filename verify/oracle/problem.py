@@ -27,6 +27,8 @@ class Problem:
     transformer: Transformer
     kinds: tuple[Kind, ...]
     value_bound: Fraction = Fraction(1)
+    input_bound: Fraction = Fraction(1)
+    """|x| <= input_bound for every entry x of the input, again for the whole class of inputs."""
     oracle_layers: int = 1
     """L'."""
     oracle_heads: int = 1
@@ -73,6 +75,12 @@ class Problem:
     def mlp(self) -> TokenMap:
         """The only layer's MLP, where L = 1."""
         return self.layer.mlp
+
+
+def value_bound(input_bound: Fraction, W_V: RationalMatrix) -> Fraction:
+    """A power of two above |v| for every entry v of x W_V, for all x with entries of size at most `input_bound`."""
+    sums = (sum((abs(row[c]) for row in W_V.rows), Fraction(0)) for c in range(W_V.width))
+    return power_of_two_above([input_bound * total for total in sums])
 
 
 def power_of_two_above(values: Sequence[Fraction]) -> Fraction:

@@ -205,6 +205,32 @@ class TokenMap:
         """The operations beyond affine maps, by the names of `OPERATION_NAMES`."""
         return frozenset(OPERATION_NAMES[step.operation] for step in self.steps if step.operation in OPERATION_NAMES)
 
+    def bound(self, size: Fraction) -> Fraction:
+        """A bound on every result's size when every argument is at most `size` in size. Raises ValueError where there is none."""
+        done: list[Fraction] = []
+        for step in self.steps:
+            a = [done[i] for i in step.arguments]
+            constant = abs(step.constant) if step.constant is not None else Fraction(0)
+            match step.operation:
+                case "input":
+                    done.append(size)
+                case "constant":
+                    done.append(constant)
+                case "add" | "subtract":
+                    done.append(a[0] + a[1])
+                case "multiply":
+                    done.append(a[0] * a[1])
+                case "scale":
+                    done.append(a[0] * constant)
+                case "round":
+                    assert step.constant is not None
+                    done.append(a[0] + Fraction(1, 2) / Fraction(2) ** int(step.constant))
+                case "number":
+                    done.append(a[0])
+                case _:
+                    raise ValueError(f"no bound on the results of {step.operation}")
+        return max((done[i] for i in self.outputs), default=Fraction(0))
+
     def apply(self, arithmetic: Arithmetic, columns: Sequence[Column]) -> list[Column]:
         """The map on every token at once: one column in, one column out, for each argument and result."""
         if len(columns) != len(self.inputs):

@@ -1,0 +1,317 @@
+"""Lemma B.2 (= 3.2) and Theorem B.4 (= 3.4): any number of layers and heads, by oracles of L' layers and H' heads.
+
+**Statements.** B.2: a transformer with L layers of H heads is simulated by `O((N/M)^2 HL)` calls to a single-head single-layer
+oracle of embedding `O(d/H)`. B.4: by `O((N/M)^2 HL/(H'L'))` calls to an oracle of L' layers, H' heads, embedding `O(dH'L'/H)`.
+
+**As printed** (`printed`). Each head of each layer by Lemma B.1, packed by Lemma B.3. It inherits their faults: M+1 rows (R3), an
+aggregation without oracle calls (R4), and for L' > 1 the lost blocks (R2), so that it cannot be run there at all. A further gap (N19): a layer's MLP
+acts on all d columns together, which an oracle of embedding `O(d/H)` never holds.
+
+**Repaired** (`repaired`; legal in the paper's model). Layer by layer: every head by its own single-head construction (Lemma B.1;
+Theorem B.5 under a causal mask; Theorem D.1 for windows and sinks) on its slice of columns; calls of one round, of all heads and all
+blocks of queries, are independent, and Lemma B.3 packs them H'L' at a time. With one head the last call's MLP goes on with the layer's own MLP. With several, the MLP
+needs the d columns in one place: for each block of tokens one more call carries the head outputs side by side through an attention
+layer by plain transport (`proofs.transport`) and applies it: embedding 2d+1, so of order d, not d/H (N19), and M >= d+1 rows. A layer whose MLP is
+the identity needs no such call.
+
+Cost: `sum over layers and rounds of ceil(H n_t / (H'L'))` for n_t single-head calls in round t, plus the MLP calls.
+With L' > 1 a call has `M - T - 1` rows of its own (Lemma B.3), so the constant in front of `(N/M)^2` grows with `(M/(M-T-1))^2`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from proofs import lemma_b1
+from proofs.aggregation import AGGREGATIONS, Aggregation, ceiling, choose, require
+from proofs.lemma_b3 import Bounds, carried_numbers, pack
+from proofs.registry import REGISTRY
+from proofs.transport import Rows, one_hot, unnormalised
+from verify.arithmetic.interface import Kind
+from verify.arithmetic.matrix import RationalMatrix
+from verify.claims.claim import Claim, part_of
+from verify.errors import RequestError
+from verify.oracle.machine import Machine, Stored
+from verify.oracle.oracle import Oracle
+from verify.oracle.problem import Problem, power_of_two_above, value_bound
+from verify.oracle.program import Call, Program
+from verify.transformer.attention import NO_MASK, Head, Mask
+from verify.transformer.model import Layer, Transformer
+from verify.transformer.token_map import PositionalMap, TokenMap, Wire
+
+B2 = REGISTRY.add(
+    Claim(
+        "B.2",
+        "Many layers and heads, single-head oracles",
+        "A transformer with L layers of H heads is simulated by O((N/M)^2 HL) calls to a single-head single-layer oracle "
+        "of embedding dimension O(d/H).",
+        "Lemma 3.2 = Lemma B.2, Section 3 and Appendix B.2",
+        aliases=("3.2",),
+    )
+)
+B4 = REGISTRY.add(
+    Claim(
+        "B.4",
+        "Many layers and heads, oracles of many layers and heads",
+        "A transformer with L layers of H heads is simulated by O((N/M)^2 HL/(H'L')) calls to an oracle with L' layers, H' "
+        "heads and embedding dimension O(d H'L'/H).",
+        "Theorem 3.4 = Theorem B.4, Section 3 and Appendix B.4",
+        aliases=("3.4", "1.1"),
+    )
+)
+
+MLP_ROLE = "layer MLP"
+
+
+@dataclass(frozen=True)
+class SingleHead:
+    """A single-head single-layer construction that the theorem composes.
+
+    `attach` runs it on a matrix that the machine holds, `calls_by_round` says how many calls it makes in each round, and
+    `smallest` is the least M that would do; all take a problem with L = H = 1 and what to minimise.
+    """
+
+    attach: Callable[[Machine, Stored, Problem, str], Stored]
+    calls_by_round: Callable[[Problem, str], list[int]]
+    smallest: Callable[[Problem], int]
+
+
+def _unmasked(aggregation: Callable[[Problem, str], Aggregation], smallest: Callable[[Problem], int]) -> SingleHead:
+    def calls_by_round(problem: Problem, minimise: str) -> list[int]:
+        return aggregation(problem, minimise).calls_by_round(problem.N, problem.M, problem.head.width + 1)
+
+    return SingleHead(
+        lambda machine, X, problem, minimise: lemma_b1.attach(machine, X, problem, aggregation(problem, minimise)),
+        calls_by_round,
+        smallest,
+    )
+
+
+def with_aggregation(name: str) -> SingleHead:
+    """Lemma B.1 with this aggregation."""
+    return _unmasked(
+        lambda problem, minimise: AGGREGATIONS[name],
+        lambda problem: AGGREGATIONS[name].smallest(problem.N, problem.head.width + 1),
+    )
+
+
+BEST_UNPACKED = _unmasked(lemma_b1.best, lambda problem: min(problem.N, 2))
+"""Lemma B.1 with the best aggregation."""
+
+
+def _best_carried(problem: Problem, minimise: str) -> Aggregation:
+    """The best aggregation whose running sums are carried in the log domain: others cannot pass through further layers."""
+    r = problem.head.width + 1
+    fitting = [a for a in AGGREGATIONS.values() if a.plan is not None and problem.M >= a.smallest(problem.N, r)]
+    require(problem.M, min(problem.N, r + 1), "repaired")
+    return choose(problem.N, problem.M, r, minimise, among=fitting)
+
+
+BEST_PACKED = _unmasked(_best_carried, lambda problem: min(problem.N, problem.head.width + 2))
+"""The same inside an oracle of several layers, where sums of unknown size (per-query aggregation) cannot be carried."""
+
+
+def single_head_for(mask: Mask, packed: bool) -> SingleHead:
+    """The construction that serves a mask. Raises RequestError where there is none yet."""
+    if mask == NO_MASK:
+        return BEST_PACKED if packed else BEST_UNPACKED
+    raise RequestError("this mask is not supported yet", where="mask", right="none")
+
+
+# ======================================================================================================================
+# The repaired theorem
+# ======================================================================================================================
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """One layer of the large transformer, prepared: its heads as single-head problems, and its MLP call if it needs one."""
+
+    heads: tuple[Problem, ...]
+    mlp: TokenMap | None
+    """None when the heads' own last calls do everything."""
+    numbers: int
+    """How many numbers the MLP call carries: d head outputs, and d inputs under a residual connection."""
+    bounds: Bounds
+    residual: bool
+
+
+def stages(problem: Problem, M: int) -> list[_Stage]:
+    """The layers as single-head problems for calls of M rows, with bounds that hold for the whole class of inputs."""
+    found = []
+    size = problem.input_bound
+    layers = problem.transformer.layers
+    for level, layer in enumerate(layers):
+        last = level == len(layers) - 1
+        kinds = problem.kinds if level == 0 else (Kind.NUMBER,) * layer.width
+        values = [value_bound(size, head.W_V) for head in layer.heads]
+        averages = [Kind.VALUE] * sum(head.width for head in layer.heads)
+        mlp = layer.mlp if last else then_numbers(layer.mlp)
+        alone = len(layer.heads) == 1 and not layer.residual
+        trivial = not layer.residual and layer.mlp == TokenMap.identity(averages)
+        heads, at = [], 0
+        for head, bound in zip(layer.heads, values, strict=True):
+            own = TokenMap.identity([Kind.VALUE] * head.width)
+            if alone:
+                own = mlp
+            elif trivial and not last:
+                own = then_numbers(own)
+            single = Transformer((Layer((head,), own),), problem.transformer.mask)
+            slice_ = kinds[at : at + head.W_Q.height]
+            at += head.W_Q.height
+            heads.append(Problem(problem.N, M, single, slice_, bound, size))
+        bounds = Bounds(power_of_two_above([size, Fraction(1)]), 2 * max([*values, size]) + 1)
+        numbers = len(averages) + (layer.width if layer.residual else 0)
+        found.append(_Stage(tuple(heads), None if alone or trivial else mlp, numbers, bounds, layer.residual))
+        if not last:
+            size = power_of_two_above([layer.mlp.bound(max([*values, size]))])
+    return found
+
+
+def then_numbers(mlp: TokenMap) -> TokenMap:
+    """A layer MLP whose results the next layer uses in scores."""
+    return TokenMap.trace(mlp.inputs, lambda x: [wire.number() for wire in mlp(x)])
+
+
+@part_of("B.4")
+def repaired(problem: Problem, minimise: str = "calls", single: SingleHead | None = None) -> Program:
+    """The program for the whole transformer. Raises RequestError with the smallest M that would do."""
+    rows, single = plan_rows(problem, single)
+    machine = _machine(problem, rows.longest)
+    X = machine.input("X", problem.N, problem.kinds)
+    for stage in stages(problem, rows.attention):
+        outputs, at = [], 0
+        for head in stage.heads:
+            columns = machine.columns(X, at, at + head.d)
+            at += head.d
+            outputs.append(single.attach(machine, columns, head, minimise))
+        joined = machine.join(*outputs, *([X] if stage.residual else []))
+        X = joined if stage.mlp is None else _mlp_calls(machine, joined, stage, rows.mlp)
+    program = machine.program(X)
+    if problem.oracle_layers * problem.oracle_heads == 1:
+        return program
+    bounds = [stage.bounds for stage in stages(problem, rows.attention)]
+    widest = Bounds(max(b.number for b in bounds), max(b.value for b in bounds))
+    return pack(
+        program,
+        _machine(problem, problem.M),
+        heads=problem.oracle_heads,
+        layers=problem.oracle_layers,
+        bounds=widest,
+        slots=lambda call: packed_slots(problem, call),
+    )
+
+
+def packed_slots(problem: Problem, call: Call) -> int:
+    """How many calls like this one an oracle takes: H'L', but H' for layer MLPs, whose d numbers would cost too many rows."""
+    return problem.oracle_heads * (1 if call.role == MLP_ROLE else problem.oracle_layers)
+
+
+@dataclass(frozen=True)
+class CallRows:
+    """Rows of their own that the calls inside an oracle of length M have: attention calls and layer-MLP calls."""
+
+    attention: int
+    mlp: int
+
+    @property
+    def longest(self) -> int:
+        """The larger of the two."""
+        return max(self.attention, self.mlp)
+
+
+def plan_rows(problem: Problem, single: SingleHead | None = None) -> tuple[CallRows, SingleHead]:
+    """How many of the M rows the synthetic rows of Lemma B.3 leave to the calls. Raises RequestError with the smallest M."""
+    layers, packed = problem.oracle_layers, problem.oracle_layers > 1
+    single = single or single_head_for(problem.transformer.mask, packed)
+    probe = stages(problem, problem.M)
+    attention_extra = max(_synthetic_rows(problem, head) for stage in probe for head in stage.heads)
+    mlp_extra = 2 + max((stage.numbers + 1 for stage in probe if stage.mlp), default=0) if packed else 0
+    smallest = max(single.smallest(head) for stage in probe for head in stage.heads) + attention_extra
+    for stage in probe:
+        if stage.mlp is not None:
+            smallest = max(smallest, stage.numbers + 1 + mlp_extra)
+    name = "repaired" if layers == 1 else f"repaired with {layers} oracle layers"
+    require(problem.M, smallest, name)
+    return CallRows(problem.M - attention_extra, problem.M - mlp_extra), single
+
+
+def _synthetic_rows(problem: Problem, head: Problem) -> int:
+    """Rows that packing into several layers takes from a call of this head (Lemma B.3)."""
+    if problem.oracle_layers == 1:
+        return 0
+    width, output = 2 * head.d + 2 * (head.head.width + 1) + 2, head.head.width + 2
+    slots = [[width] * problem.oracle_heads] * problem.oracle_layers
+    outputs = [[output] * problem.oracle_heads] * problem.oracle_layers
+    return carried_numbers(slots, outputs) + 1
+
+
+def _mlp_calls(machine: Machine, numbers: Stored, stage: _Stage, M: int) -> Stored:
+    """The layer MLP on all tokens: blocks of at most M rows, each through one call of plain transport."""
+    assert stage.mlp is not None
+    rows = min(M, max(numbers.rows, stage.numbers + 1))
+    oracle = mlp_oracle(numbers.kinds, rows, stage.bounds.value, stage.mlp)
+    if numbers.rows < rows:
+        copies = [machine.rows(numbers, 0, min(numbers.rows, rows - at)) for at in range(0, rows, numbers.rows)]
+        return machine.rows(machine.call(oracle, machine.stack(*copies), role=MLP_ROLE), 0, numbers.rows)
+    answers = []
+    for t in range(ceiling(numbers.rows, rows)):
+        start = min(t * rows, numbers.rows - rows)
+        answer = machine.call(oracle, machine.rows(numbers, start, start + rows), role=MLP_ROLE)
+        answers.append(machine.rows(answer, t * rows - start, rows))
+    return machine.stack(*answers)
+
+
+def mlp_oracle(kinds: Sequence[Kind], rows: int, bound: Fraction, mlp: TokenMap) -> Oracle:
+    """Carries n numbers of size below `bound` through an attention layer and applies a token-wise map to them.
+
+    Embedding `[logarithms (n) | one-hot role (n) | base]`, 2n+1 columns; needs at least n+1 rows.
+    """
+    n = len(kinds)
+    roles = Rows(0, n, rows - n)
+
+    def tokens(number: int | None, base: bool) -> TokenMap:
+        return TokenMap.trace(kinds, lambda x: [*((w + bound).log() for w in x), *one_hot(number, n), int(base)])
+
+    identity = RationalMatrix.identity(n)
+    head = Head(
+        RationalMatrix.blocks(2 * n + 1, n, [(0, 0, identity)]),
+        RationalMatrix.blocks(2 * n + 1, n, [(n, 0, identity)]),
+        RationalMatrix.blocks(2 * n + 1, n + 1, [(n, 0, RationalMatrix.identity(n + 1))]),
+    )
+
+    def finish(out: list[Wire]) -> Sequence[Wire]:
+        values = [w - bound for w in unnormalised(out[:n], out[n], roles.base)]
+        return mlp([v if kind is not Kind.NUMBER else v.number() for v, kind in zip(values, mlp.inputs, strict=True)])
+
+    return Oracle(
+        PositionalMap(tuple((start, stop, tokens(c, base)) for start, stop, c, base in roles.roles())),
+        (Layer((head,), TokenMap.trace([Kind.VALUE] * (n + 1), finish)),),
+    )
+
+
+def predict(problem: Problem, minimise: str = "calls", single: SingleHead | None = None) -> tuple[int, int]:
+    """Calls and rounds: for each layer, the calls of all heads round by round, H'L' at a time, and the MLP calls, H' at a time."""
+    rows, single = plan_rows(problem, single)
+    slots = problem.oracle_heads * problem.oracle_layers
+    calls = rounds = 0
+    for stage in stages(problem, rows.attention):
+        by_round = [single.calls_by_round(head, minimise) for head in stage.heads]
+        for now in range(max(len(counts) for counts in by_round)):
+            here = sum(counts[now] for counts in by_round if now < len(counts))
+            calls, rounds = calls + ceiling(here, slots), rounds + 1
+        if stage.mlp is not None:
+            own = min(rows.mlp, max(problem.N, stage.numbers + 1))
+            calls, rounds = calls + ceiling(ceiling(problem.N, own), problem.oracle_heads), rounds + 1
+    return calls, rounds
+
+
+def _machine(problem: Problem, M: int) -> Machine:
+    """A machine whose O(d^2) stands for the oracle's own width, d H'L'/H or d."""
+    heads = min(len(layer.heads) for layer in problem.transformer.layers)
+    width = max(problem.d, ceiling(problem.d * problem.oracle_heads * problem.oracle_layers, heads))
+    cost = max(layer.mlp.cost for layer in problem.transformer.layers) * problem.oracle_heads * problem.oracle_layers
+    return Machine(M, width, cost)
+
