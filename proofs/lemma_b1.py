@@ -54,7 +54,6 @@ from verify.arithmetic.interface import Kind
 from verify.arithmetic.matrix import RationalMatrix
 from verify.claims.claim import Claim, part_of
 from verify.claims.compare import on_instances, universal, within_target
-from verify.claims.construction import Construction
 from verify.claims.samples import sample, samples
 from verify.claims.verdict import Outcome, Scope, Status
 from verify.errors import RuleBroken
@@ -97,11 +96,17 @@ B1 = REGISTRY.add(
 @part_of("B.1")
 def printed(problem: Problem) -> Program:
     """The construction as printed, with the rules that it breaks waived. Raises RuleBroken if M does not divide N."""
+    machine = machine_for(problem, waive=(INPUT_LENGTH, OUTSIDE_ARITHMETIC))
+    X = machine.input("X", problem.N, problem.kinds)
+    return machine.program(attach_printed(machine, X, problem))
+
+
+@part_of("B.1")
+def attach_printed(machine: Machine, X: Stored, problem: Problem) -> Stored:
+    """The printed construction on a matrix that the machine already holds; the machine must waive the rules it breaks."""
     N, M, d = problem.N, problem.M, problem.d
     if N % M:
         raise RuleBroken(DIVISIBILITY, M, N, "the printed construction cuts N tokens into N/M blocks of M")
-    machine = machine_for(problem, waive=(INPUT_LENGTH, OUTSIDE_ARITHMETIC))
-    X = machine.input("X", N, problem.kinds)
     blocks = [machine.rows(X, t * M, (t + 1) * M) for t in range(N // M)]
     zero_row = machine.constants([[0] * d])
     same, cross, ratio = printed_same_block(problem), printed_cross_block(problem), printed_ratio(problem)
@@ -121,7 +126,7 @@ def printed(problem: Problem) -> Program:
                 printed_aggregation(problem), machine.join(*sums), detail="the aggregation is not given as oracle calls"
             )
         )
-    return machine.program(machine.stack(*answers))
+    return machine.stack(*answers)
 
 
 def printed_same_block(problem: Problem) -> Oracle:
@@ -371,12 +376,17 @@ def _plan_size(problem: Problem, plan: Plan, r: int) -> tuple[int, int]:
 @part_of("B.1")
 def residual(problem: Problem) -> Program:
     """The model changed: layer MLPs see `[attention output, input]`, so running sums stay in the row. Needs M >= 2 or N <= M."""
-    require(problem.M, min(problem.N, 2), "residual")
-    plan = residual_plan(problem.N, problem.M)
     machine = machine_for(problem, residual=True)
     X = machine.input("X", problem.N, problem.kinds)
-    blocks = _follow(machine, X, problem, plan, lambda node: residual_block(problem, node, last=node is plan[0]))
-    return machine.program(blocks)
+    return machine.program(attach_residual(machine, X, problem))
+
+
+@part_of("B.1")
+def attach_residual(machine: Machine, X: Stored, problem: Problem) -> Stored:
+    """The residual variant on a matrix that a machine with residual connections already holds."""
+    require(problem.M, min(problem.N, 2), "residual")
+    plan = residual_plan(problem.N, problem.M)
+    return _follow(machine, X, problem, plan, lambda node: residual_block(problem, node, last=node is plan[0]))
 
 
 def residual_block(problem: Problem, node: Node, *, last: bool) -> Oracle:
@@ -487,44 +497,6 @@ def _sum(wires: Sequence[Wire]) -> Wire:
     for wire in wires[1:]:
         total = total + wire
     return total
-
-
-# ======================================================================================================================
-# Constructions that a user can run
-# ======================================================================================================================
-
-
-def _offer(name: str, description: str, aggregation: Callable[[Problem, str], Aggregation]) -> None:
-    def predict(problem: Problem, minimise: str) -> tuple[int, int]:
-        prediction = predict_repaired(problem, aggregation(problem, minimise))
-        return prediction.calls, prediction.rounds
-
-    REGISTRY.offer(
-        Construction(name, "B.1", description, lambda p, minimise: repaired(p, aggregation(p, minimise)), predict)
-    )
-
-
-_offer("repaired", "legal in the paper's own model; the best aggregation", best)
-for _name in AGGREGATIONS:
-    _offer(_name, f"repaired, with the {_name} aggregation", lambda p, minimise, name=_name: AGGREGATIONS[name])  # type: ignore[misc]
-REGISTRY.offer(
-    Construction(
-        "printed",
-        "B.1",
-        "the paper's text, with the rules that it breaks waived and named",
-        lambda p, minimise: printed(p),
-        lambda p, minimise: (predict_printed(p).calls, predict_printed(p).rounds),
-    )
-)
-REGISTRY.offer(
-    Construction(
-        "residual",
-        "B.1",
-        "the model changed: an MLP also sees the layer's input",
-        lambda p, minimise: residual(p),
-        lambda p, minimise: predict_residual(p),
-    )
-)
 
 
 # ======================================================================================================================

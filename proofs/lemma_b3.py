@@ -302,7 +302,9 @@ class _Packing:
         if not T:
             return Head(W_Q, W_K, RationalMatrix.blocks(self.slice, width, [(0, 0, own.W_V)]))
         read = RationalMatrix.identity(T + 1)
-        return Head(W_Q, W_K, RationalMatrix.blocks(self.slice, width + T + 1, [(0, 0, own.W_V), (room + T, width, read)]))
+        return Head(
+            W_Q, W_K, RationalMatrix.blocks(self.slice, width + T + 1, [(0, 0, own.W_V), (room + T, width, read)])
+        )
 
     def _after(self, level: int, parts: Sequence[Sequence[Wire]]) -> list[Wire | int]:
         """The layer MLP: recover what was carried, finish this layer's averages, and lay out the next layer or the answers."""
@@ -409,6 +411,96 @@ def pack(
     return machine.program(stored[program.output])
 
 
+class _ResidualPacking:
+    """The same with residual connections (another model): everything stays in the row, no row is spent.
+
+    The slice of head h holds, for each of its instances, the input-map columns and then the averages (zero until computed).
+    """
+
+    def __init__(self, instances: Sequence[Sequence[Oracle | None]]) -> None:
+        self.instances = instances
+        self.layers, self.heads = len(instances), len(instances[0])
+        self.present = [oracle for row in instances for oracle in row if oracle is not None]
+        self.synthetic = 0
+        widths = [sum(self._room(level, h) for level in range(self.layers)) for h in range(self.heads)]
+        self.slice = max(widths)
+
+    def _room(self, level: int, h: int) -> int:
+        oracle = self.instances[level][h]
+        return 0 if oracle is None else len(oracle.input_map.kinds) + oracle.layers[0].heads[0].width
+
+    def _start(self, level: int, h: int) -> int:
+        return sum(self._room(before, h) for before in range(level))
+
+    def oracle(self) -> Oracle:
+        """The packed oracle on the instances' own rows."""
+        inner = side_by_side([oracle.input_map for oracle in self.present])
+        ranges = tuple((start, stop, self._lay_out(token_map)) for start, stop, token_map in inner.ranges)
+        input_map = PositionalMap(ranges)
+        kinds, layers = input_map.kinds, []
+        for level in range(self.layers):
+            layers.append(self._layer(level, kinds))
+            kinds = layers[-1].mlp.kinds
+        return Oracle(input_map, tuple(layers), self.present[0].mask)
+
+    def _lay_out(self, inner: TokenMap) -> TokenMap:
+        def place(x: list[Wire]) -> list[Wire | int]:
+            columns, at = inner(x), 0
+            found: dict[tuple[int, int], list[Wire]] = {}
+            for level in range(self.layers):
+                for h in range(self.heads):
+                    oracle = self.instances[level][h]
+                    if oracle is not None:
+                        width = len(oracle.input_map.kinds)
+                        found[level, h] = columns[at : at + width]
+                        at += width
+            out: list[Wire | int] = []
+            for h in range(self.heads):
+                own: list[Wire | int] = []
+                for level in range(self.layers):
+                    columns_here = found.get((level, h), [])
+                    own += [*columns_here, *[0] * (self._room(level, h) - len(columns_here))]
+                out += [*own, *[0] * (self.slice - len(own))]
+            return out
+
+        return TokenMap.trace(inner.inputs, place)
+
+    def _layer(self, level: int, kinds: Sequence[Kind]) -> Layer:
+        heads = []
+        for h in range(self.heads):
+            oracle = self.instances[level][h]
+            nothing = RationalMatrix.zero(0, 1)
+            own = oracle.layers[0].heads[0] if oracle else Head(nothing, nothing, RationalMatrix.zero(0, 0))
+            at = self._start(level, h)
+            heads.append(
+                Head(*(RationalMatrix.blocks(self.slice, W.width, [(at, 0, W)]) for W in (own.W_Q, own.W_K, own.W_V)))
+            )
+        attended = sum(head.width for head in heads)
+
+        def mlp(x: list[Wire]) -> Sequence[Wire]:
+            rows, at = list(x[attended:]), 0
+            for h, head in enumerate(heads):
+                start = h * self.slice + self._start(level, h) + self._room(level, h) - head.width
+                rows[start : start + head.width] = x[at : at + head.width]
+                at += head.width
+            return rows if level < self.layers - 1 else self._answers(rows)
+
+        return Layer(tuple(heads), TokenMap.trace([Kind.VALUE] * attended + list(kinds), mlp), residual=True)
+
+    def _answers(self, rows: Sequence[Wire]) -> list[Wire]:
+        answers: list[Wire] = []
+        for level in range(self.layers):
+            for h in range(self.heads):
+                oracle = self.instances[level][h]
+                if oracle is None:
+                    continue
+                at, width = h * self.slice + self._start(level, h), len(oracle.input_map.kinds)
+                columns, averages = rows[at : at + width], rows[at + width : at + self._room(level, h)]
+                layer = oracle.layers[0]
+                answers += layer.mlp([*averages, *(columns if layer.residual else [])])
+        return answers
+
+
 def _packed_call(
     machine: Machine,
     group: Sequence[tuple[int, Call]],
@@ -421,7 +513,8 @@ def _packed_call(
     slots: list[Oracle | None] = [call.oracle for _, call in group] + [None] * (heads * layers - len(group))
     key = tuple(None if oracle is None else id(oracle) for oracle in slots)
     if key not in known:
-        packing = _Packing([slots[level * heads : (level + 1) * heads] for level in range(layers)], bounds)
+        grid = [slots[level * heads : (level + 1) * heads] for level in range(layers)]
+        packing = _ResidualPacking(grid) if machine.residual else _Packing(grid, bounds)
         known[key] = (packing.oracle(), packing.synthetic)
     oracle, synthetic = known[key]
     inputs = machine.join(*(stored[call.source] for _, call in group))
@@ -458,8 +551,8 @@ def _repeat(machine: Machine, instruction: object, stored: dict[int, Stored]) ->
                     return machine.join(*m)
                 case _:
                     return machine.gather(m[0], numbers)
-        case Outside():
-            raise ValueError("only lawful programs can be packed")
+        case Outside(source, token_map, detail):
+            return machine.outside(token_map, stored[source], detail=detail)
     raise TypeError(f"unknown instruction {instruction!r}")
 
 
@@ -485,4 +578,3 @@ def _total(wires: Sequence[Wire]) -> Wire:
     for wire in wires[1:]:
         total = total + wire
     return total
-

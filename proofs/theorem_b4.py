@@ -25,15 +25,25 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from proofs import lemma_b1
-from proofs.aggregation import AGGREGATIONS, Aggregation, ceiling, choose, require
+from proofs.aggregation import (
+    AGGREGATIONS,
+    Aggregation,
+    ceiling,
+    choose,
+    plan_rounds,
+    query_blocks,
+    require,
+    residual_plan,
+)
 from proofs.lemma_b3 import Bounds, carried_numbers, pack
 from proofs.registry import REGISTRY
 from proofs.transport import Rows, one_hot, unnormalised
 from verify.arithmetic.interface import Kind
 from verify.arithmetic.matrix import RationalMatrix
 from verify.claims.claim import Claim, part_of
-from verify.errors import RequestError
-from verify.oracle.machine import Machine, Stored
+from verify.claims.construction import Construction
+from verify.errors import RequestError, RuleBroken
+from verify.oracle.machine import INPUT_LENGTH, OUTSIDE_ARITHMETIC, PASS_THROUGH, Machine, Stored
 from verify.oracle.oracle import Oracle
 from verify.oracle.problem import Problem, power_of_two_above, value_bound
 from verify.oracle.program import Call, Program
@@ -204,6 +214,102 @@ def repaired(problem: Problem, minimise: str = "calls", single: SingleHead | Non
     )
 
 
+@part_of("B.4")
+def residual(problem: Problem) -> Program:
+    """The model changed: layer MLPs also see the layer's input. Nothing is carried on rows, whatever L' and H'."""
+    _require_no_mask(problem, "residual")
+    machine = _machine(problem, problem.M, residual=True)
+    X = machine.input("X", problem.N, problem.kinds)
+    for stage in stages(problem, problem.M):
+        outputs, at = [], 0
+        for head in stage.heads:
+            outputs.append(lemma_b1.attach_residual(machine, machine.columns(X, at, at + head.d), head))
+            at += head.d
+        X = machine.join(*outputs, *([X] if stage.residual else []))
+        if stage.mlp is not None:
+            X = _in_blocks(machine, X, _residual_mlp(X.kinds, min(problem.M, problem.N), stage.mlp))
+    program = machine.program(X)
+    if problem.oracle_layers * problem.oracle_heads == 1:
+        return program
+    return pack(
+        program,
+        _machine(problem, problem.M, residual=True),
+        heads=problem.oracle_heads,
+        layers=problem.oracle_layers,
+        bounds=Bounds(Fraction(1), Fraction(1)),
+    )
+
+
+def _residual_mlp(kinds: Sequence[Kind], rows: int, mlp: TokenMap) -> Oracle:
+    """The layer MLP with a residual connection: attention does nothing, the MLP finds its arguments in the row."""
+    nothing = RationalMatrix.zero(len(kinds), 1)
+    take = TokenMap.trace([Kind.VALUE, *kinds], lambda x: mlp(x[1:]))
+    return Oracle(
+        PositionalMap(((0, rows, TokenMap.identity(kinds)),)),
+        (Layer((Head(nothing, nothing, RationalMatrix.zero(len(kinds), 1)),), take, residual=True),),
+    )
+
+
+def predict_residual(problem: Problem) -> tuple[int, int]:
+    """Calls and rounds of the residual variant."""
+    slots, N, M = problem.oracle_heads * problem.oracle_layers, problem.N, problem.M
+    own = [query_blocks(N, M) * n for n in plan_rounds(residual_plan(N, M))]
+    calls = rounds = 0
+    for stage in stages(problem, M):
+        calls += sum(ceiling(len(stage.heads) * n, slots) for n in own)
+        rounds += len(own)
+        if stage.mlp is not None:
+            calls, rounds = calls + ceiling(query_blocks(N, M), slots), rounds + 1
+    return calls, rounds
+
+
+@part_of("B.4")
+def printed(problem: Problem) -> Program:
+    """The theorem as printed, with waived rules. Raises RuleBroken where it cannot be run at all: M does not divide N, or L' > 1."""
+    _require_no_mask(problem, "printed")
+    if problem.oracle_layers > 1:
+        d = problem.d // len(problem.transformer.layers[0].heads)
+        raise RuleBroken(
+            PASS_THROUGH,
+            d * problem.oracle_heads * problem.oracle_layers,
+            problem.M * d * problem.oracle_heads * (problem.oracle_layers - 1),
+            "the printed packing drops the input of every instance beyond the first layer: an exact pass-through needs M columns for each one",
+        )
+    waive = (INPUT_LENGTH, OUTSIDE_ARITHMETIC)
+    machine = _machine(problem, problem.M, waive=waive)
+    X = machine.input("X", problem.N, problem.kinds)
+    for stage in stages(problem, problem.M):
+        outputs, at = [], 0
+        for head in stage.heads:
+            outputs.append(lemma_b1.attach_printed(machine, machine.columns(X, at, at + head.d), head))
+            at += head.d
+        X = machine.join(*outputs, *([X] if stage.residual else []))
+        if stage.mlp is not None:
+            X = machine.outside(stage.mlp, X, detail="an oracle as layer MLP would mix the tokens")
+    program = machine.program(X)
+    if problem.oracle_heads == 1:
+        return program
+    return pack(
+        program,
+        _machine(problem, problem.M, waive=waive),
+        heads=problem.oracle_heads,
+        layers=1,
+        bounds=Bounds(Fraction(1), Fraction(1)),
+    )
+
+
+def predict_printed(problem: Problem) -> tuple[int, int]:
+    """Calls and rounds of the printed theorem: 2 (N/M)^2 calls for each head in one round, packed H' at a time by equal length."""
+    T = problem.N // problem.M
+    calls = sum(2 * ceiling(len(stage.heads) * T * T, problem.oracle_heads) for stage in stages(problem, problem.M))
+    return calls, len(problem.transformer.layers)
+
+
+def _require_no_mask(problem: Problem, construction: str) -> None:
+    if problem.transformer.mask != NO_MASK:
+        raise RequestError(f"construction {construction} does not support this mask yet", where="mask", right="none")
+
+
 def packed_slots(problem: Problem, call: Call) -> int:
     """How many calls like this one an oracle takes: H'L', but H' for layer MLPs, whose d numbers would cost too many rows."""
     return problem.oracle_heads * (1 if call.role == MLP_ROLE else problem.oracle_layers)
@@ -252,7 +358,12 @@ def _mlp_calls(machine: Machine, numbers: Stored, stage: _Stage, M: int) -> Stor
     """The layer MLP on all tokens: blocks of at most M rows, each through one call of plain transport."""
     assert stage.mlp is not None
     rows = min(M, max(numbers.rows, stage.numbers + 1))
-    oracle = mlp_oracle(numbers.kinds, rows, stage.bounds.value, stage.mlp)
+    return _in_blocks(machine, numbers, mlp_oracle(numbers.kinds, rows, stage.bounds.value, stage.mlp))
+
+
+def _in_blocks(machine: Machine, numbers: Stored, oracle: Oracle) -> Stored:
+    """A token-wise oracle on all tokens, block by block; blocks overlap, or repeat rows, to have exactly its length."""
+    rows = oracle.rows
     if numbers.rows < rows:
         copies = [machine.rows(numbers, 0, min(numbers.rows, rows - at)) for at in range(0, rows, numbers.rows)]
         return machine.rows(machine.call(oracle, machine.stack(*copies), role=MLP_ROLE), 0, numbers.rows)
@@ -308,10 +419,49 @@ def predict(problem: Problem, minimise: str = "calls", single: SingleHead | None
     return calls, rounds
 
 
-def _machine(problem: Problem, M: int) -> Machine:
+def _machine(problem: Problem, M: int, *, waive: Sequence[str] = (), residual: bool = False) -> Machine:
     """A machine whose O(d^2) stands for the oracle's own width, d H'L'/H or d."""
     heads = min(len(layer.heads) for layer in problem.transformer.layers)
     width = max(problem.d, ceiling(problem.d * problem.oracle_heads * problem.oracle_layers, heads))
     cost = max(layer.mlp.cost for layer in problem.transformer.layers) * problem.oracle_heads * problem.oracle_layers
-    return Machine(M, width, cost)
+    return Machine(M, width, cost, waive=waive, residual=residual)
 
+
+# ======================================================================================================================
+# Constructions that a user can run
+# ======================================================================================================================
+
+
+def _offer_repaired(name: str, description: str, single: SingleHead | None) -> None:
+    REGISTRY.offer(
+        Construction(
+            name,
+            "B.4",
+            description,
+            lambda problem, minimise: repaired(problem, minimise, single),
+            lambda problem, minimise: predict(problem, minimise, single),
+        )
+    )
+
+
+_offer_repaired("repaired", "legal in the paper's own model; the best aggregation", None)
+for _name in AGGREGATIONS:
+    _offer_repaired(_name, f"repaired, with the {_name} aggregation", with_aggregation(_name))
+REGISTRY.offer(
+    Construction(
+        "printed",
+        "B.4",
+        "the paper's text, with the rules that it breaks waived and named",
+        lambda problem, minimise: printed(problem),
+        lambda problem, minimise: predict_printed(problem),
+    )
+)
+REGISTRY.offer(
+    Construction(
+        "residual",
+        "B.4",
+        "the model changed: an MLP also sees the layer's input",
+        lambda problem, minimise: residual(problem),
+        lambda problem, minimise: predict_residual(problem),
+    )
+)

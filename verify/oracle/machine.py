@@ -28,6 +28,7 @@ ROW_GATHER = "row gather"
 OUTSIDE_ARITHMETIC = "outside arithmetic"
 RESIDUAL = "residual connection"
 DIVISIBILITY = "divisibility"
+PASS_THROUGH = "pass-through"
 
 RULES = {
     INPUT_LENGTH: "an oracle reads at most M tokens",
@@ -36,6 +37,7 @@ RULES = {
     ROW_GATHER: "rows are re-ordered outside an oracle only where the construction declares it",
     OUTSIDE_ARITHMETIC: "no arithmetic outside the oracles",
     RESIDUAL: "an MLP sees the attention output alone (unless the machine is one with residual connections: another model)",
+    PASS_THROUGH: "(of a printed construction) what a later layer needs must be among the outputs of the layer before",
     DIVISIBILITY: "(of a printed construction, not of the model) M divides N",
 }
 """Every rule that a construction can break, with the constants that stand for the paper's O(d^2)."""
@@ -173,7 +175,7 @@ class Machine:
         if not fits(m.kinds, token_map.inputs):
             raise TypeError("the map was traced for other kinds of columns")
         self._require(OUTSIDE_ARITHMETIC, 0, max(1, token_map.cost), detail)
-        return self._store(Outside(m.slot, token_map), m.rows, token_map.kinds, m.round, m.constants)
+        return self._store(Outside(m.slot, token_map, detail), m.rows, token_map.kinds, m.round, m.constants)
 
     def program(self, output: Stored) -> Program:
         """What was recorded, with `output` as its result."""

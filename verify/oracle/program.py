@@ -58,6 +58,7 @@ class Outside:
 
     source: int
     token_map: TokenMap
+    detail: str
 
 
 Instruction: TypeAlias = Input | Constants | Arrange | Call | Outside
