@@ -74,6 +74,12 @@ class Exact2(FormalArithmetic):
     def positive(self, value: fmpq) -> bool:
         return bool(value > 0)
 
+    def exponent_of(self, value: fmpq) -> fmpq | None:
+        p, q = int(value.p), int(value.q)
+        if p <= 0 or p & (p - 1) or q & (q - 1):
+            return None
+        return fmpq(p.bit_length() - q.bit_length())
+
     def round_to_grid(self, a: Column, bits: int) -> Column:
         return [_nearest(x, bits) for x in a]
 
@@ -112,6 +118,12 @@ class ExactE(FormalArithmetic):
 
     def positive(self, value: Entry) -> bool:
         return self.sign(value) > 0
+
+    def exponent_of(self, value: Entry) -> fmpq | None:
+        if isinstance(value, fmpq):
+            return fmpq(0) if value == 1 else None
+        exponents = value.monomial()
+        return None if exponents is None else fmpq(exponents.get("t", 0), self.denominator)
 
     def sign(self, value: Entry) -> int:
         """-1, 0 or 1: zero is decided in the field, the rest by enclosures of growing precision."""

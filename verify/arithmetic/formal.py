@@ -2,6 +2,8 @@
 
 In both, a score is `a + log(m)` with `a` in some additive group on which `E` is known and `m` a nonzero value, and its
 weight is `E(a) m`. So `log` is formal, `E(log m) = m` holds by construction, and a run never leaves the field of values.
+Where a value is itself the weight `E(a)` of a score of the group, `log` returns that `a` (E is injective on the reals),
+so that a carried query or key can be multiplied again in a later layer.
 """
 
 from __future__ import annotations
@@ -82,6 +84,10 @@ class FormalArithmetic(Arithmetic):
         """Whether a value may stand under a logarithm."""
         return not self.is_zero(value)
 
+    def exponent_of(self, value: Entry) -> Any | None:
+        """The additive score `a` with `E(a) = value`, where the value is such a pure weight; None otherwise."""
+        return None
+
     # --- columns -------------------------------------------------------------------------------------------------
 
     def numbers(self, entries: Sequence[Fraction]) -> Column:
@@ -115,12 +121,21 @@ class FormalArithmetic(Arithmetic):
         return self.power(score)
 
     def log(self, values: Column) -> Column:
-        for x in values:
-            if not self.positive(x):
-                raise OutOfRange(
-                    "logarithm of a value that is not positive: a declared bound on the values is too small"
-                )
-        return [LogScore(ZERO, x) for x in values]
+        return [self._log(x) for x in values]
+
+    def _log(self, value: Entry) -> Any:
+        exponent = self.exponent_of(value)
+        if exponent is not None:
+            return exponent
+        if not self.positive(value):
+            raise OutOfRange("logarithm of a value that is not positive: a declared bound on the values is too small")
+        return LogScore(ZERO, value)
+
+    def equal_scores(self, a: Any, b: Any) -> bool | None:
+        """Whether two scores are equal: of additive scores, whether their difference is 0; otherwise, whether their weights agree."""
+        if isinstance(a, LogScore) or isinstance(b, LogScore):
+            return self.equal(self.weight(a), self.weight(b))
+        return not (a - b)
 
     def concatenate(self, parts: Sequence[Column]) -> Column:
         return [x for part in parts for x in part]

@@ -123,6 +123,10 @@ class Arithmetic(ABC):
     def equal(self, a: Entry, b: Entry) -> bool | None:
         """Whether two values are equal; None where this arithmetic cannot decide it."""
 
+    def equal_scores(self, a: Entry, b: Entry) -> bool | None:
+        """Whether two scores are equal; None where this arithmetic cannot decide it."""
+        return self.equal(a, b)
+
     def enclose(self, entry: Entry, bits: int) -> arb:
         """A rigorous ball around a value, computed at a working precision of `bits`."""
         raise UnsupportedOperation(f"{self.name} arithmetic has no place on the real line")

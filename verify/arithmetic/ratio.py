@@ -145,6 +145,24 @@ class Ratio:
 
     __hash__ = None  # type: ignore[assignment]  # one value has many representations
 
+    def monomial(self) -> dict[str, int] | None:
+        """The exponents (nonzero ones, by generator) if this is a product of powers of generators with coefficient 1, else None.
+
+        If num/den = X^e, the leading monomials X^a of num and X^b of den satisfy e = a - b, and num X^b = den X^a; the
+        converse is plain, so one comparison of polynomials decides it without a greatest common divisor.
+        """
+        if not self.num:
+            return None
+        den = self.field.context.constant(1) if self.den is None else self.den
+        if len(self.num) != len(den) or self.num.leading_coefficient() != den.leading_coefficient():
+            return None
+        above, below = self.num.monomial(0), den.monomial(0)
+        if self.num * self.field.context.from_dict({below: 1}) != den * self.field.context.from_dict({above: 1}):
+            return None
+        exponents = [int(a) - int(b) for a, b in zip(above, below, strict=True)]
+        exponents[0] += self.shift
+        return {name: n for name, n in zip(self.field.generators, exponents, strict=True) if n}
+
     def rational(self) -> fmpq | None:
         """The rational number that this equals, or None when it is none (as an element of the field)."""
         if not self.num:

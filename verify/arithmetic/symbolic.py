@@ -83,6 +83,7 @@ class Symbolic(FormalArithmetic):
         The weight E(1) of the score 1 is always there, as the first indeterminate.
         """
         self._weights = {(): "e", **weights}
+        self._scores = {name: monomial for monomial, name in self._weights.items()}
         self.field = Field(tuple(self._weights.values()) + tuple(values))
 
     def symbol(self, name: str) -> Form:
@@ -102,6 +103,15 @@ class Symbolic(FormalArithmetic):
                 raise UnsupportedOperation(f"symbolic arithmetic has no weight for the score {coefficient}*{product}")
             exponents[name] = exponents.get(name, 0) + int(coefficient.p)
         return self.field.monomial(exponents)
+
+    def exponent_of(self, value: Entry) -> Any | None:
+        exponents: dict[str, int] | None = {} if isinstance(value, fmpq) and value == 1 else None
+        if isinstance(value, Ratio):
+            exponents = value.monomial()
+        if exponents is None or any(name not in self._scores for name in exponents):
+            return None
+        form = Form({self._scores[name]: fmpq(n) for name, n in exponents.items()})
+        return form.terms.get((), ZERO) if set(form.terms) <= {()} else form
 
     def is_zero(self, value: Entry) -> bool:
         return not value
