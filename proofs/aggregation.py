@@ -24,7 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
+from proofs.registry import REGISTRY
+from verify.claims.claim import Claim
+from verify.claims.table import Table
+from verify.claims.verdict import Outcome, Scope, Status
 from verify.errors import RequestError
 
 
@@ -245,3 +250,110 @@ def require(M: int, smallest: int, construction: str) -> None:
             f"oracle length {M} is too small for construction {construction}",
             right=f"the smallest that would do is {smallest}",
         )
+
+
+# --- claims -------------------------------------------------------------------------------------------------------------
+
+N11 = REGISTRY.add(
+    Claim(
+        "N11",
+        "Rounds of adaptivity",
+        "O(L) rounds holds only with an aggregation of constant depth: with the per-query aggregation a layer takes "
+        "1 + ceil(log_M K) rounds for K blocks of keys, so constant exactly when N is bounded by a power of M.",
+        "Section 1.1 and Lemma B.1",
+        kind="finding",
+    )
+)
+COVERING = REGISTRY.add(
+    Claim(
+        "covering",
+        "How good is the constant",
+        "Any construction in which every pair of query and key meets in some call needs (N/M)^2 calls of a single head, because a "
+        "call sees at most M^2 pairs. The repaired construction needs ceil(N/M) n calls with n(M - (r+1)/2) >= N: its ratio to the bound tends to 1 "
+        "when M and N/M grow and r stays fixed.",
+        "ours; compare Section 1.2",
+        kind="construction",
+    )
+)
+
+
+@N11.check(
+    "repaired",
+    "integers",
+    predicate="per-query rounds <= c + 1 exactly while K <= M^c; tree and pairwise rounds grow with log2 N, chained with N",
+    implies="no aggregation here has rounds bounded independently of N for a fixed M",
+)
+def rounds_grow() -> Outcome:
+    """Rounds by formula, against the definition of the ceiling of a logarithm in integers."""
+    for M in range(2, 40):
+        for N in (*range(1, 400, 7), 10**4, 10**6):
+            K, rounds = leaves(N, M), per_query_rounds(N, M)
+            if not (K <= M ** (rounds - 1) and (rounds == 1 or K > M ** (rounds - 2))):
+                return Outcome(
+                    Status.REFUTED, Scope.instance(), "per-query rounds", f"N = {N}, M = {M}", f"{rounds} rounds for K = {K}"
+                )
+    grown = {
+        name: [a.rounds(N, 8, 3) for N in (8, 64, 512, 4096, 32768)] for name, a in AGGREGATIONS.items()
+    }
+    strictly = all(all(x < y for x, y in zip(row, row[1:], strict=False)) for row in grown.values())
+    return Outcome(
+        Status.PROVED if strictly else Status.REFUTED,
+        Scope.sizes("M from 2 to 39, N up to 10^6; growth at M = 8, r = 3, N = 8 to 32768"),
+        "rounds of the four aggregations",
+        "integers N, M",
+        "; ".join(f"{name} {row}" for name, row in grown.items()) + " rounds for N = 8, 64, 512, 4096, 32768 (M = 8, r = 3)",
+        {"M": 8, "r": 3, "N": [8, 64, 512, 4096, 32768], "rounds": grown},
+    )
+
+
+@COVERING.check(
+    "repaired",
+    "integers",
+    predicate="(N/M)^2 <= calls, and n <= 2 ceil((N-1)/(2M-r-2)) for N > M, on a grid",
+    implies="calls <= ceil(N/M) 2 ceil((N-1)/(2M-r-2)), which is (N/M)^2 (1 + o(1)) for fixed r",
+)
+def within_covering_bound() -> Outcome:
+    """The lower bound is M^2 pairs a call; the upper one is read off `tree_calls`."""
+    worst = (0, 1, (0, 0, 0))
+    for r in (2, 3, 5, 9):
+        for M in range(r + 1, 70, 3):
+            for N in range(1, 900, 13):
+                calls = query_blocks(N, M) * tree_calls(N, M, r)
+                if calls * M * M < N * N or (N > M and tree_calls(N, M, r) > 2 * ceiling(N - 1, 2 * M - r - 2)):
+                    return Outcome(
+                        Status.REFUTED, Scope.instance(), "calls of the tree", f"N = {N}, M = {M}, r = {r}", f"{calls} calls"
+                    )
+                if calls * M * M * worst[1] > worst[0] * N * N and N >= 8 * M and M >= 4 * r:
+                    worst = (calls * M * M, N * N, (N, M, r))
+    return Outcome(
+        Status.PROVED,
+        Scope.sizes("r in 2, 3, 5, 9; M up to 69; N up to 900"),
+        "calls of the tree against (N/M)^2",
+        "integers N, M, r",
+        f"bounds hold; largest ratio with N >= 8M and M >= 4r is {worst[0] / worst[1]:.3f} at (N, M, r) = {worst[2]}",
+        {"largest ratio": f"{worst[0]}/{worst[1]}", "at": list(worst[2])},
+    )
+
+
+def _cost_rows() -> list[list[str]]:
+    """Calls (rounds) of every aggregation and the tree's ratio to the covering bound, for m = d value columns."""
+    rows = []
+    for N, M, d in ((64, 8, 4), (256, 16, 8), (256, 32, 8), (1024, 64, 8), (4096, 64, 8), (4096, 256, 16), (65536, 256, 16)):
+        r = d + 1
+        cells = [
+            f"{a.calls(N, M, r)} ({a.rounds(N, M, r)})" if M >= a.smallest(N, r) else "-" for a in AGGREGATIONS.values()
+        ]
+        ratio = Fraction(AGGREGATIONS["tree"].calls(N, M, r) * M * M, N * N)
+        rows.append([str(N), str(M), str(d), str(ceiling(N, M) ** 2), *cells, f"{float(ratio):.2f}"])
+    return rows
+
+
+REGISTRY.tabulate(
+    Table(
+        "aggregation-costs",
+        "N11",
+        "Calls (and rounds) of the repaired Lemma B.1 for each aggregation, beside ceil(N/M)^2 and the tree's ratio to (N/M)^2.",
+        ("N", "M", "d", "ceil(N/M)^2", *AGGREGATIONS, "tree ratio"),
+        _cost_rows,
+    )
+)

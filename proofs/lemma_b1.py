@@ -60,7 +60,7 @@ from verify.errors import RuleBroken
 from verify.oracle.machine import DIVISIBILITY, INPUT_LENGTH, OUTSIDE_ARITHMETIC, Machine, Stored
 from verify.oracle.oracle import Oracle
 from verify.oracle.problem import Problem
-from verify.oracle.program import Program
+from verify.oracle.program import Outside, Program
 from verify.transformer.attention import Head
 from verify.transformer.model import Layer
 from verify.transformer.token_map import PositionalMap, TokenMap, Wire
@@ -650,6 +650,238 @@ def residual_identity() -> Outcome:
 def residual_instances() -> Outcome:
     """The residual variant on sampled instances."""
     return on_instances(residual, list(samples(INSTANCE_SIZES)))
+
+
+# --- findings ----------------------------------------------------------------------------------------------------------
+
+R3 = REGISTRY.add(
+    Claim(
+        "R3",
+        "M+1 rows for an oracle of length M",
+        "Step 1 of Lemma B.1 feeds M+1 rows to an oracle that accepts M.",
+        "Review, major comment 3",
+        kind="finding",
+    )
+)
+R4 = REGISTRY.add(
+    Claim(
+        "R4",
+        "Aggregation not given as oracle calls",
+        "The last step of Lemma B.1 multiplies, adds and divides outside the oracles; no sequence of calls is given.",
+        "Review, major comment 4",
+        kind="finding",
+    )
+)
+R6 = REGISTRY.add(
+    Claim(
+        "R6",
+        "Blocks off by one",
+        "The proof of Lemma B.1 defines S_t = {(t-1)M, ..., tM}: these sets have M+1 elements and overlap; the notation "
+        "section's S_t = {(t-1)M+1, ..., tM} is a partition.",
+        "Review, minor comment 2",
+        kind="comment",
+    )
+)
+N4 = REGISTRY.add(
+    Claim(
+        "N4",
+        "Step 2 counted twice",
+        "Step 2 of Lemma B.1 takes (N/M)^2 calls; where the paper counts it as N/M, the count is too small.",
+        "Lemma B.1, step 2",
+        kind="finding",
+    )
+)
+N15 = REGISTRY.add(
+    Claim(
+        "N15",
+        "Columns that the constructions need",
+        "The printed constructions need more columns than stated: Lemma B.1 appends the constant 1 and the indicator of real tokens.",
+        "Lemmas A.1, A.2 and B.1",
+        kind="finding",
+    )
+)
+
+_DIVIDED = [(N, M, d) for N, M, d in GRID if N % M == 0]
+
+
+@R3.check(
+    "printed",
+    "integers",
+    predicate="the longest input of the printed construction is M + 1, for every block length M",
+    implies="the printed construction breaks the length rule at every size",
+)
+def printed_reads_one_row_too_many() -> Outcome:
+    """Step 1 stacks a full block and a synthetic row, so the length is M+1 for every M; the machine counts it on a grid."""
+    wrong = [(N, M, d) for N, M, d in _DIVIDED if printed(sample(N, M, d, 0).problem).cost.longest_input != M + 1]
+    return Outcome(
+        Status.REFUTED if wrong else Status.PROVED,
+        Scope.sizes(f"{len(_DIVIDED)} sizes (N, M, d) with M dividing N"),
+        "the longest input that the printed construction feeds to an oracle",
+        "sizes on a grid",
+        f"not M+1 at {wrong[0]}" if wrong else "always M+1; smallest: N = 1, M = 1, d = 1 needs 2 rows",
+        {"smallest": {"N": 1, "M": 1, "d": 1, "needed": 2}, "sizes": len(_DIVIDED)},
+    )
+
+
+@R3.check(
+    "repaired",
+    "integers",
+    predicate="no call of the repaired construction reads more than M rows",
+    implies="blocks of M-1 tokens and a base row remove the fault at a constant factor",
+)
+def repaired_stays_within_length() -> Outcome:
+    """Every aggregation on the grid, N not divisible by M included."""
+    done = 0
+    for aggregation in AGGREGATIONS.values():
+        for N, M, d in _fitting(aggregation, GRID):
+            longest = repaired(sample(N, M, d, 0).problem, aggregation).cost.longest_input
+            done += 1
+            if longest > M:
+                return _size_fault("longest input", N, M, d, longest, M)
+    return Outcome(
+        Status.PROVED,
+        Scope.sizes(f"{done} sizes and aggregations"),
+        "the longest input that the repaired construction feeds to an oracle",
+        "sizes on a grid, divisible or not",
+        "never more than M",
+        {"checked": done},
+    )
+
+
+@R4.check(
+    "printed",
+    "integers",
+    predicate="a machine that allows no outside arithmetic refuses the printed construction",
+    implies="as printed, the last step is not an oracle algorithm",
+)
+def printed_aggregates_outside() -> Outcome:
+    """The machine with only the length rule waived refuses the aggregation, whatever the size."""
+    refused = []
+    for N, M in ((1, 1), (2, 1), (4, 2)):
+        problem = sample(N, M, 1, 0).problem
+        machine = machine_for(problem, waive=(INPUT_LENGTH,))
+        try:
+            attach_printed(machine, machine.input("X", N, problem.kinds), problem)
+        except RuleBroken as error:
+            refused.append({"N": N, "M": M, "rule": error.rule, "operations": error.needed})
+    proved = len(refused) == 3 and all(r["rule"] == OUTSIDE_ARITHMETIC for r in refused)
+    return Outcome(
+        Status.PROVED if proved else Status.REFUTED,
+        Scope("every size: the aggregation is one outside map for each block of queries; run at three sizes"),
+        "the printed construction on a machine without waived arithmetic",
+        "N = M = 1 (the smallest), N = 2, M = 1, and N = 4, M = 2",
+        "refused: arithmetic outside the oracle" if proved else "not refused",
+        {"refused": refused},
+    )
+
+
+@R4.check(
+    "repaired",
+    "integers",
+    predicate="the repaired construction runs on a machine that waives nothing, and ends in an oracle call",
+    implies="the aggregation and the layer MLP are oracle calls, for every aggregation",
+)
+def repaired_aggregates_inside() -> Outcome:
+    """No rule is waived when the repaired programs are built, so that building them is the check."""
+    done = 0
+    for aggregation in AGGREGATIONS.values():
+        for N, M, d in _fitting(aggregation, GRID):
+            program = repaired(sample(N, M, d, 0).problem, aggregation)
+            done += 1
+            if program.broken_rules or any(isinstance(step, Outside) for step in program.instructions):
+                return _size_fault("outside arithmetic", N, M, d, 1, 0)
+    return Outcome(
+        Status.PROVED,
+        Scope.sizes(f"{done} sizes and aggregations"),
+        "the repaired programs",
+        "sizes on a grid",
+        "no arithmetic outside the oracles",
+        {"checked": done},
+    )
+
+
+@R6.check(
+    "printed",
+    "integers",
+    predicate="the sets {(t-1)M, ..., tM}, t = 1..N/M, cover some token twice or name token 0",
+    implies="sums over the sets of the proof are not sums over the tokens",
+)
+def printed_blocks_overlap() -> Outcome:
+    """|S_t| = M+1 and S_t and S_(t+1) share tM, for all t and M; counted on a grid, with the smallest wrong output."""
+    bad = []
+    for N, M in ((N, M) for N in range(1, 25) for M in range(1, N + 1) if N % M == 0):
+        named = [j for t in range(1, N // M + 1) for j in range((t - 1) * M, t * M + 1)]
+        notation = [j for t in range(1, N // M + 1) for j in range((t - 1) * M + 1, t * M + 1)]
+        if sorted(notation) != list(range(1, N + 1)):
+            return _size_fault("the partition of the notation section", N, M, 1, 1, 0)
+        if len(named) == N + N // M and named.count(0) == 1:
+            bad.append((N, M))
+    proved = len(bad) == sum(1 for N in range(1, 25) for M in range(1, N + 1) if N % M == 0)
+    return Outcome(
+        Status.PROVED if proved else Status.REFUTED,
+        Scope.sizes("N up to 24, every M that divides N"),
+        "the index sets of the proof, beside those of the notation section",
+        "N tokens numbered from 1",
+        "N/M indices too many, token 0 among them; smallest: N = M = 1 gives {0, 1}; with equal weights and values 1 and 0, "
+        "N = 2, M = 1 averages to 2/3 instead of 1/2",
+        {"smallest": {"N": 1, "M": 1, "S_1": [0, 1]}, "wrong average": {"N": 2, "M": 1, "printed": "2/3", "correct": "1/2"}},
+    )
+
+
+@N4.check(
+    "printed",
+    "integers",
+    predicate="the machine counts (N/M)^2 calls of step 2, which exceeds N/M whenever M < N",
+    implies="the count N/M for step 2 is a slip; the total O((N/M)^2) is not affected",
+    assumes=("text of the paper",),
+)
+def step_two_takes_a_square() -> Outcome:
+    """Calls by role in the printed program."""
+    for N, M, d in _DIVIDED:
+        counted = printed(sample(N, M, d, 0).problem).calls_by_role["B/A (step 2)"]
+        if counted != (N // M) ** 2:
+            return _size_fault("calls of step 2", N, M, d, counted, (N // M) ** 2)
+    return Outcome(
+        Status.PROVED,
+        Scope.sizes(f"{len(_DIVIDED)} sizes (N, M, d) with M dividing N"),
+        "calls of step 2 in the printed program",
+        "sizes on a grid",
+        "(N/M)^2 calls; smallest where that is not N/M: N = 2, M = 1 takes 4, not 2",
+        {"smallest": {"N": 2, "M": 1, "calls": 4, "stated": 2}},
+    )
+
+
+@N15.check(
+    "printed",
+    "integers",
+    predicate="the same-block oracle of step 1 has embedding dimension d + 2, not d + 1",
+    implies="step 1 needs the constant 1 for the scores and a second column for the values 1 and 0",
+)
+def printed_needs_two_columns() -> Outcome:
+    """The values `1 for real tokens, 0 for the synthetic one` are not the constant column, which is 1 on both."""
+    for d in range(1, 9):
+        embedding = printed_same_block(sample(2, 2, d, 0).problem).embedding
+        if embedding != d + 2:
+            return _size_fault("embedding of step 1", 2, 2, d, embedding, d + 2)
+    return Outcome(
+        Status.PROVED,
+        Scope.sizes("d = 1, ..., 8"),
+        "the oracle of step 1, built as printed",
+        "rows [x_j, 1] and [0, 1]",
+        "embedding d + 2: the row as printed has d + 1 columns and its last one cannot serve as constant and as value",
+        {"d": list(range(1, 9)), "embedding": [d + 2 for d in range(1, 9)]},
+    )
+
+
+def _size_fault(what: str, N: int, M: int, d: int, found: int, expected: int) -> Outcome:
+    return Outcome(
+        Status.REFUTED,
+        Scope.instance(),
+        what,
+        f"N = {N}, M = {M}, d = {d}",
+        f"{what}: {found} instead of {expected}",
+        {"N": N, "M": M, "d": d, "found": found, "expected": expected},
+    )
 
 
 def _costs(

@@ -27,21 +27,32 @@ division, multiplication (interpolation, masking) and log.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
 from math import prod
 from operator import mul
+from random import Random
+from typing import Any
+
+from flint import fmpq, fmpq_mat
+
+from proofs import lemma_b1
+from proofs.aggregation import Node
 
 from proofs.registry import REGISTRY
 from verify.arithmetic.interface import Kind
 from verify.arithmetic.matrix import RationalMatrix
 from verify.claims.claim import Claim, part_of
+from verify.claims.compare import exact_rows, universal
+from verify.claims.samples import sample
+from verify.claims.verdict import Outcome, Scope, Status
 from verify.oracle.machine import Machine, Stored
 from verify.oracle.oracle import Oracle
+from verify.oracle.problem import Problem
 from verify.oracle.program import Arrange, Call, Constants, Input, Outside, Program
-from verify.transformer.attention import Head, Mask
-from verify.transformer.model import Layer
+from verify.transformer.attention import CAUSAL, NO_MASK, Head, Mask
+from verify.transformer.model import Layer, Transformer
 from verify.transformer.token_map import PositionalMap, TokenMap, Wire
 
 B3 = REGISTRY.add(
@@ -578,3 +589,256 @@ def _total(wires: Sequence[Wire]) -> Wire:
     for wire in wires[1:]:
         total = total + wire
     return total
+
+
+# ======================================================================================================================
+# Claims
+# ======================================================================================================================
+
+R2 = REGISTRY.add(
+    Claim(
+        "R2",
+        "Other blocks are not passed through unchanged",
+        "Lemma B.3's printed W^V' drops the blocks of later instances, and without a residual connection no values bring them back: with "
+        "weights that do not depend on the passed block, exact linear pass-through of M tokens of d columns needs M d columns.",
+        "Review, major comment 2; Appendix B.3",
+        kind="finding",
+    )
+)
+
+
+def independent_heads(n: int, copies: int) -> list[Oracle]:
+    """Instances in general position, each the attention of one head on n tokens (q, k, v)."""
+    return [
+        Oracle(
+            PositionalMap(((0, n, TokenMap.identity(Problem.universal(n, n).kinds)),)),
+            (Layer((Problem.universal(n, n).head,), TokenMap.identity([Kind.VALUE])),),
+        )
+        for _ in range(copies)
+    ]
+
+
+def independent_program(n: int, copies: int, mask: Mask = NO_MASK) -> Program:
+    """One call for each of several independent instances on columns side by side; outputs side by side."""
+    machine = Machine(n, 3)
+    kinds = Problem.universal(n, n).kinds
+    X = machine.input("X", n, kinds * copies)
+    outputs = []
+    for c, oracle in enumerate(independent_heads(n, copies)):
+        masked = Oracle(oracle.input_map, oracle.layers, mask)
+        outputs.append(machine.call(masked, machine.columns(X, 3 * c, 3 * c + 3)))
+    return machine.program(machine.join(*outputs))
+
+
+UNIVERSAL = [(n, heads, layers, causal) for n in (1, 2, 3) for heads, layers in ((2, 1), (1, 2), (2, 2)) for causal in (0, 1)]
+"""(rows, H', L', causal) at which packed instances are compared with the instances one by one, for every input."""
+
+
+def _several_heads(n: int, copies: int, mask: Mask) -> Problem:
+    """The instances as one layer of `copies` heads: its direct evaluation is theirs, one by one."""
+    one = Problem.universal(n, n)
+    layer = Layer((one.head,) * copies, TokenMap.identity([Kind.VALUE] * copies))
+    return Problem(n, n, Transformer((layer,), mask), one.kinds * copies)
+
+
+@B3.check(
+    "repaired",
+    "symbolic",
+    predicate="outputs of the packed oracle = outputs of the H'L' instances as rational functions of all weights and values",
+    implies="packing with transport is exact for every input of these sizes, with and without a causal mask",
+    assumes=("FLINT",),
+)
+def packed_identity() -> Outcome:
+    """H'L' heads on independent tokens in general position, packed into one call."""
+
+    def build(problem: Problem) -> Program:
+        copies = len(problem.layer.heads)
+        program = independent_program(problem.N, copies, problem.transformer.mask)
+        layers = problem.oracle_layers
+        machine = Machine(1000, 3 * copies)
+        bounds = Bounds(Fraction(1), Fraction(1))
+        return pack(program, machine, heads=problem.oracle_heads, layers=layers, bounds=bounds)
+
+    problems = [
+        replace(_several_heads(n, heads * layers, CAUSAL if causal else NO_MASK), oracle_heads=heads, oracle_layers=layers)
+        for n, heads, layers, causal in UNIVERSAL
+    ]
+    return universal(build, problems, sizes=f"(rows, H', L', causal) in {UNIVERSAL}")
+
+
+@B3.check(
+    "repaired",
+    "integers",
+    predicate="a packed call of H'L' instances of Lemma B.1 has embedding H'(e + 2T + 1), e = 4m + 4, T = carried_numbers",
+    implies="embedding at most 10 H' L' (m + 1) for L' >= 2, so O(d H'L'/H) with d/H = m >= 1",
+)
+def packed_embedding() -> Outcome:
+    """Counted on inner nodes of the tree plan; the bound is e(2L' - 1) + 5 <= 10 L'(m + 1) for every m >= 1 and L' >= 1."""
+    rows = []
+    for m in (1, 2, 3):
+        for heads, layers in ((1, 1), (2, 1), (1, 2), (2, 2), (1, 3), (3, 3)):
+            e, output = 4 * m + 4, m + 2
+            T = carried_numbers([[e] * heads] * layers, [[output] * heads] * layers)
+            expected = heads * (e + (2 * T + 1 if T else 0))
+            problem = sample(4 * m + 8, m + 3, m, 0).problem
+            node = Node(0, 1, (1, 2))
+            inner = lemma_b1.fused_block(problem, node, last=False)
+            oracle = _Packing([[inner] * heads] * layers, Bounds(Fraction(1), Fraction(1))).oracle()
+            if oracle.embedding != expected or expected > 10 * heads * layers * (m + 1):
+                return Outcome(
+                    Status.REFUTED,
+                    Scope.instance(),
+                    "embedding of a packed call",
+                    f"m = {m}, H' = {heads}, L' = {layers}",
+                    f"{oracle.embedding} instead of {expected}",
+                )
+            rows.append([m, heads, layers, expected])
+    return Outcome(
+        Status.PROVED,
+        Scope.sizes("m up to 3, H' and L' up to 3"),
+        "embedding of a packed call",
+        "inner calls of the tree plan in every slot",
+        "the formula holds and is at most 10 H' L' (m + 1)",
+        {"columns": ["m", "H'", "L'", "embedding"], "rows": rows},
+    )
+
+
+@B3.check(
+    "printed",
+    "symbolic",
+    predicate="outputs of the printed packing with L' = 1 = outputs of the instances",
+    implies="side by side in one layer the printed packing is right: only depth is lost",
+    assumes=("FLINT",),
+    name="one-layer",
+)
+def printed_one_layer() -> Outcome:
+    """The printed packing of H' instances in a single layer."""
+    problems = [_several_heads(n, heads, NO_MASK) for n in (1, 2, 3) for heads in (1, 2, 3)]
+    return universal(_printed_program, problems, sizes="n up to 3, H' up to 3, L' = 1")
+
+
+def _printed_program(problem: Problem) -> Program:
+    """The printed packing of a problem's heads into `oracle_layers` layers of `oracle_heads` heads, as one call."""
+    heads = len(problem.layer.heads) // problem.oracle_layers
+    n, layers = problem.N, problem.oracle_layers
+    own = independent_heads(n, heads * layers)
+    grid = [own[level * heads : (level + 1) * heads] for level in range(layers)]
+    machine = Machine(n, 3 * heads * layers)
+    X = machine.input("X", n, problem.kinds)
+    answer = machine.call(printed_packing(grid), X)
+    width = 3 * layers
+    picked = []
+    for level in range(layers):
+        for h in range(heads):
+            at = h * width + level * 3
+            picked.append(machine.columns(answer, at, at + 1))
+    return machine.program(machine.join(*picked))
+
+
+@B3.check(
+    "printed",
+    "exact",
+    predicate="two inputs that differ only in the second instance have different outputs after the printed layer 1",
+    implies="layer 2 could still compute the second instance",
+    expects=Status.REFUTED,
+    name="two-layers",
+)
+def printed_two_layers() -> Outcome:
+    """The certificate of R2, at the smallest size: one row, one column, L' = 2."""
+    certificate = lost_block(1, 1)
+    lost = certificate["layer 1 outputs"][0] == certificate["layer 1 outputs"][1]
+    needed = certificate["required"][0] != certificate["required"][1]
+    return Outcome(
+        Status.REFUTED if lost and needed else Status.UNDECIDED,
+        Scope("every size with L' >= 2: the columns of later instances have zero rows in W^V'; run at M = 1, d = 1"),
+        "layer 1 of the printed oracle for two packed instances",
+        "M = 1, d = 1, H' = 1, L' = 2 (the smallest)",
+        "inputs 0 and 1 of the second instance give the same layer-1 output, but their required outputs are 0 and 1",
+        certificate,
+    )
+
+
+def lost_block(M: int, d: int) -> dict[str, Any]:
+    """Two inputs that differ in instance 2 only: layer-1 outputs of the printed packing (kernel exp2) and required outputs.
+
+    Heads with W_Q = W_K = 0 and W_V = I, instance 1 zero; the outputs are written as rationals.
+    """
+    nothing, identity = RationalMatrix.zero(d, 1), RationalMatrix.identity(d)
+    kinds = [Kind.NUMBER] * d
+    instance = Oracle(
+        PositionalMap(((0, M, TokenMap.identity(kinds)),)),
+        (Layer((Head(nothing, nothing, identity),), TokenMap.identity([Kind.VALUE] * d)),),
+    )
+    packed = printed_packing([[instance], [instance]])
+    first_layer = Oracle(packed.input_map, packed.layers[:1])
+    outputs, required = [], []
+    for value in (0, 1):
+        X = [[Fraction(0)] * M] * d + [[Fraction(value)] * M] * d
+        outputs.append(exact_rows(first_layer, X))
+        required.append(exact_rows(instance, X[d:]))
+    return {"M": M, "d": d, "second instance": ["all 0", "all 1"], "layer 1 outputs": outputs, "required": required}
+
+
+@R2.check(
+    "printed",
+    "exact",
+    predicate="two inputs with equal layer-1 outputs and different required outputs, for each M and d",
+    implies="no later layer of the printed packing, whatever its MLPs, can compute the second instance",
+    name="lost-block",
+)
+def block_is_lost() -> Outcome:
+    """The certificate at several sizes; layer 1 never reads the second block into its values."""
+    certificates = [lost_block(M, d) for M in (1, 2, 3) for d in (1, 2)]
+    lost = all(
+        c["layer 1 outputs"][0] == c["layer 1 outputs"][1] and c["required"][0] != c["required"][1] for c in certificates
+    )
+    return Outcome(
+        Status.PROVED if lost else Status.REFUTED,
+        Scope("every size: W^V' has zero rows on the second block; run at M up to 3, d up to 2"),
+        "layer 1 of the printed packing on two inputs",
+        "inputs that differ in the second instance only; smallest M = 1, d = 1",
+        "equal outputs, different requirements" if lost else "the block is not lost",
+        {"certificates": certificates},
+    )
+
+
+@R2.check(
+    "printed",
+    "integers",
+    predicate="the product that a linear pass-through must equal has rank M d, for random positive weights",
+    implies="fewer than M d columns cannot pass a block of M tokens of d columns when the weights do not depend on it",
+    assumes=("FLINT",),
+    name="rank",
+)
+def pass_through_rank() -> Outcome:
+    """The proof is in `pass_through_columns`, for every size; here the rank of its block-diagonal matrix is computed."""
+    random = Random(1)
+    for M in range(1, 6):
+        for d in range(1, 4):
+            diagonal = [Fraction(random.randint(1, 9), random.randint(10, 99)) for _ in range(M)]
+            entries = [[fmpq(0)] * (M * d) for _ in range(M * d)]
+            for i in range(M * d):
+                entries[i][i] = fmpq(diagonal[i // d].denominator, diagonal[i // d].numerator)
+            if fmpq_mat(entries).rank() != pass_through_columns(M, d):
+                return Outcome(Status.REFUTED, Scope.instance(), "rank", f"M = {M}, d = {d}", "rank below M d")
+    return Outcome(
+        Status.PROVED,
+        Scope.every_size(),
+        "the rank of [W_1; ...; W_M][Psi_1, ..., Psi_M]",
+        "any positive attention weights, any position-dependent linear values, any row-dependent linear reading",
+        "the product is block diagonal with invertible blocks, so its rank is M d (argument for every size; ranks recomputed up to M = 5, d = 3)",
+        {"largest recomputed": {"M": 5, "d": 3}},
+    )
+
+
+@R2.check(
+    "repaired",
+    "symbolic",
+    predicate="outputs of the packed oracle with L' = 2 = outputs of the instances",
+    implies="query-side transport passes the blocks within the paper's own model",
+    assumes=("FLINT",),
+    name="transport",
+)
+def transport_repairs_packing() -> Outcome:
+    """The same check as Lemma B.3's repaired packing."""
+    return packed_identity()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -146,7 +147,7 @@ class Claim:
 
 
 class Registry:
-    """The claims of a proofs package, in the order of registration (the paper's)."""
+    """The claims of a proofs package."""
 
     def __init__(self) -> None:
         self.claims: dict[str, Claim] = {}
@@ -161,6 +162,17 @@ class Registry:
             raise ValueError(f"claim {claim.id} is registered twice")
         self.claims[claim.id] = claim
         return claim
+
+    def sort(self) -> None:
+        """Puts lemmas first, by number, then comments and findings by number, then our own constructions."""
+        kinds = {"lemma": 0, "comment": 1, "finding": 1}
+
+        def place(claim: Claim) -> tuple[int, str, tuple[int, ...], str]:
+            letters = claim.id.rstrip("0123456789.")
+            numbers = tuple(int(part) for part in re.findall(r"\d+", claim.id))
+            return (kinds.get(claim.kind, 2), "A" if letters == "R" else letters, numbers, claim.id)
+
+        self.claims = dict(sorted(self.claims.items(), key=lambda item: place(item[1])))
 
     def tabulate(self, table: Table) -> None:
         """Adds a table to the report. Raises ValueError when its name is taken."""

@@ -21,6 +21,7 @@ from verify.arithmetic.interface import Arithmetic, Column, Entry
 from verify.arithmetic.symbolic import universal_attention
 from verify.claims.verdict import Outcome, Scope, Status
 from verify.errors import PrecisionNeeded, RuleBroken
+from verify.oracle.oracle import Oracle
 from verify.oracle.problem import Problem
 from verify.oracle.program import Program
 from verify.oracle.run import run
@@ -102,8 +103,9 @@ def universal(build: Build, problems: Iterable[Problem], *, sizes: str) -> Outco
     """Whether the construction equals the direct evaluation for all weights and values, at each of these problems' sizes."""
     done = 0
     for problem in problems:
-        width = problem.head.width
-        arithmetic, X = universal_attention(problem.N, width)
+        heads = problem.layer.heads
+        width = heads[0].width
+        arithmetic, X = universal_attention(problem.N, width, len(heads))
         try:
             comparison = compare(build(problem), problem, arithmetic, X)
         except RuleBroken as error:
@@ -156,6 +158,13 @@ def on_instances(build: Build, instances: Sequence[Instance]) -> Outcome:
         "every entry equal, decided exactly",
         {"instances": len(instances), "runs": runs},
     )
+
+
+def exact_rows(oracle: Oracle, X: Sequence[Sequence[Fraction]]) -> list[list[str]]:
+    """The rows of an oracle's answer on numbers given by columns, in exact exp2 arithmetic, written as rationals."""
+    arithmetic = Exact2()
+    columns = oracle.run(arithmetic, [arithmetic.numbers(column) for column in X])
+    return [[str(x) for x in row] for row in zip(*columns, strict=True)]
 
 
 def _counterexample(instance: Instance, kernel: str, comparison: Comparison) -> Outcome:

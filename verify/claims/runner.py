@@ -26,6 +26,7 @@ def load(package: str) -> Registry:
     registry = getattr(module, "REGISTRY", None)
     if not isinstance(registry, Registry):
         raise RequestError(f"package {package[:60]!r} has no REGISTRY", where="--proofs")
+    registry.sort()
     return registry
 
 

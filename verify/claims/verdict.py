@@ -23,6 +23,7 @@ ASSUMPTIONS = {
     "FLINT": "FLINT's exact integers, rationals and polynomials are correct",
     "Arb": "Arb's balls enclose the numbers they stand for",
     "hardness of attention": "approximating attention needs N^(2-o(1)) time (Alman and Song 2023, under SETH)",
+    "text of the paper": "the sentence or formula stands in the paper as quoted (from a copy of its text; for the authors to confirm)",
     "Hoeffding": "Hoeffding's inequalities for bounded sums, with and without replacement (Hoeffding 1963, Theorems 1 and 4)",
     "Serfling": "Serfling's inequality for sampling without replacement (Serfling 1974, Corollary 1.1)",
 }
