@@ -24,14 +24,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from proofs.aggregation import require
-from verify.arithmetic.interface import Kind
+from proofs.registry import REGISTRY
+from verify.arithmetic.interface import Arithmetic, Column, Kind
 from verify.arithmetic.matrix import RationalMatrix
+from verify.claims.claim import Claim, part_of
+from verify.claims.functions import Function, for_every_input, on_numbers, program_of, within
+from verify.claims.verdict import Outcome, Scope, Status
+from verify.errors import RequestError
+from verify.oracle.machine import Machine
 from verify.oracle.oracle import Oracle
+from verify.oracle.program import Program
 from verify.transformer.attention import Head
 from verify.transformer.model import Layer
 from verify.transformer.token_map import PositionalMap, TokenMap, Wire
+
+T1 = REGISTRY.add(
+    Claim(
+        "T.1",
+        "Query-side transport",
+        "One call of a single-head single-layer oracle of length M, without residual connections, returns r numbers of each "
+        "of its M tokens unchanged, for every r < M.",
+        "Ours; repairs R2 and N6",
+        kind="construction",
+    )
+)
+T2 = REGISTRY.add(
+    Claim(
+        "T.2",
+        "Fused transport",
+        "One head returns, for each of its M rows, the sums B = sum_j a_ij v_j and A = sum_j a_ij over n tokens and r numbers of "
+        "the row unchanged, whenever n + r + 1 <= M.",
+        "Ours; repairs R2, R4 and N6",
+        kind="construction",
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -58,11 +87,17 @@ class Rows:
         return ranges
 
 
+def carried_kind(as_scores: bool) -> Kind:
+    """The kind of carried numbers."""
+    return Kind.SCORE if as_scores else Kind.VALUE
+
+
 def one_hot(position: int | None, width: int) -> list[int]:
     """The unit vector, or zero."""
     return [int(c == position) for c in range(width)]
 
 
+@part_of("T.1")
 def plain_transport(r: int, M: int, *, as_scores: bool) -> Oracle:
     """One call that carries r numbers for each of M tokens through an attention layer unchanged.
 
@@ -71,7 +106,7 @@ def plain_transport(r: int, M: int, *, as_scores: bool) -> Oracle:
     """
     require(M, r + 1, "query-side transport")
     rows = Rows(0, r, M - r)
-    kind = Kind.NUMBER if as_scores else Kind.VALUE
+    kind = carried_kind(as_scores)
 
     def tokens(position: int | None, base: bool) -> TokenMap:
         return TokenMap.trace(
@@ -96,6 +131,309 @@ def plain_transport(r: int, M: int, *, as_scores: bool) -> Oracle:
     )
 
 
+@part_of("T.2")
+def fused_transport(head: Head, kinds: Sequence[Kind], n: int, r: int, M: int, *, as_scores: bool) -> Oracle:
+    """One call that sums over the first n rows' key tokens and carries r numbers for each of its M rows.
+
+    Input row: `[key token (d) | query token (d) | carried numbers (r)]`, `kinds` those of a token. Rows after the first n
+    hold no key; their key tokens are not read. Output row: `[B (m) | A | carried numbers (r)]`. Embedding: `[query (d) |
+    carried scores (r) | key (d) | one-hot role (r) | real | base]`. Raises RequestError when n + r + 1 > M or n < 1.
+
+    Row i gives the n real rows the weights a_ij, the row of role c the weight E(x_i[c]) and the M-n-r base rows the weight
+    E(0) = 1 each; all value columns are disjoint, so the output is `(B, A, E(x_i), M-n-r) / Z_i`, and `unnormalised` cancels Z_i.
+    """
+    require(n, 1, "fused transport with a real token (rows of tokens)")
+    require(M, n + r + 1, "fused transport")
+    rows, d, m = Rows(n, r, M - n - r), head.W_Q.height, head.W_V.width
+    at_key, at_role, at_real, at_base = d + r, 2 * d + r, 2 * d + 2 * r, 2 * d + 2 * r + 1
+
+    def tokens(number: int | None, base: bool) -> TokenMap:
+        def place(x: list[Wire]) -> list[Wire | int]:
+            key, query, carried = x[:d], x[d : 2 * d], x[2 * d :]
+            real = number is None and not base
+            return [
+                *query,
+                *(carried if as_scores else [wire.log() for wire in carried]),
+                *(key if real else [0] * d),
+                *one_hot(number, r),
+                int(real),
+                int(base),
+            ]
+
+        return TokenMap.trace([*kinds, *kinds, *[carried_kind(as_scores)] * r], place)
+
+    def recover(out: Sequence[Wire]) -> list[Wire]:
+        sums, weights, base = out[: m + 1], out[m + 1 : m + 1 + r], out[m + 1 + r]
+        found = unnormalised([*sums, *weights], base, rows.base)
+        return [*found[: m + 1], *(w.log() if as_scores else w for w in found[m + 1 :])]
+
+    carry, width = RationalMatrix.identity(r), at_base + 1
+    both = Head(
+        RationalMatrix.blocks(width, head.W_Q.width + r, [(0, 0, head.W_Q), (d, head.W_Q.width, carry)]),
+        RationalMatrix.blocks(width, head.W_K.width + r, [(at_key, 0, head.W_K), (at_role, head.W_K.width, carry)]),
+        RationalMatrix.blocks(
+            width,
+            m + r + 2,
+            [
+                (at_key, 0, head.W_V),
+                (at_real, m, RationalMatrix.identity(1)),
+                (at_role, m + 1, carry),
+                (at_base, m + 1 + r, RationalMatrix.identity(1)),
+            ],
+        ),
+    )
+    return Oracle(
+        PositionalMap(tuple((start, stop, tokens(number, base)) for start, stop, number, base in rows.roles())),
+        (Layer((both,), TokenMap.trace([Kind.VALUE] * (m + r + 2), recover)),),
+    )
+
+
 def unnormalised(averages: Sequence[Wire], base: Wire, base_rows: int) -> list[Wire]:
     """The sums of weights behind normalised averages, from the average of n base rows of weight 1: `n average / base`."""
     return [average / base * base_rows for average in averages]
+
+
+# ======================================================================================================================
+# Claims
+# ======================================================================================================================
+
+PLAIN_SIZES = [(r, M) for M in range(2, 7) for r in range(1, M)]
+"""Every r that fits M."""
+
+FUSED_SIZES = [(1, 1, 3), (1, 1, 4), (2, 1, 4), (1, 2, 4), (2, 2, 6), (3, 1, 5), (1, 3, 5), (2, 0, 3), (3, 2, 8)]
+"""(n, r, M) of fused calls; r = 0 is the fused call of B.1."""
+
+PLACES = (Fraction(1), Fraction(1, 3), Fraction(5), Fraction(1, 1024), Fraction(7, 2), Fraction(900), Fraction(2))
+"""Positive values that are carried: powers of two and others, tiny and large."""
+
+SCORES = tuple(Fraction(x) for x in (0, -3, 4, 120, -120, 1, 1))
+"""Scores that are carried: zero, equal ones, huge and tiny ones."""
+
+
+def program_for(oracle: Oracle, width: int, kinds: Sequence[Kind]) -> Program:
+    """The program of a single call on X, for a large transformer of the given width."""
+    machine = Machine(oracle.rows, width)
+    return machine.program(machine.call(oracle, machine.input("X", oracle.rows, tuple(kinds)), role="transport"))
+
+
+def plain_function(r: int, M: int, *, as_scores: bool) -> Function:
+    """The call beside the identity."""
+    kinds = (carried_kind(as_scores),) * r
+    program = program_for(plain_transport(r, M, as_scores=as_scores), r, kinds)
+    kind = "scores" if as_scores else "values"
+    return Function(f"r = {r}, M = {M}, {kind}", M, kinds, kinds, program_of(program), lambda _, X: X)
+
+
+TOKEN = Head(*(RationalMatrix.from_entries(3, 1, {(c, 0): 1}) for c in range(3)))
+"""The head that reads query, key and value off a token (q, k, v)."""
+
+
+def fused_function(n: int, r: int, M: int, *, as_scores: bool) -> Function:
+    """The call on tokens (q, k, v) beside the sums and the carried numbers, by column operations."""
+    token = (Kind.SCORE, Kind.SCORE, Kind.VALUE)
+    carried = (carried_kind(as_scores),) * r
+    program = program_for(
+        fused_transport(TOKEN, token, n, r, M, as_scores=as_scores), 3 + r, [*token, *token, *carried]
+    )
+
+    def reference(arithmetic: Arithmetic, X: list[Column]) -> list[Column]:
+        B, A = block_sums(arithmetic, X[3], X[1], X[2], n)
+        return [B, A, *X[6:]]
+
+    kind = "scores" if as_scores else "values"
+    return Function(
+        f"n = {n}, r = {r}, M = {M}, {kind}",
+        M,
+        (*token, *token, *carried),
+        (Kind.VALUE, Kind.VALUE, *carried),
+        program_of(program),
+        reference,
+        ((3, 1),),
+    )
+
+
+def block_sums(arithmetic: Arithmetic, q: Column, k: Column, v: Column, n: int) -> tuple[Column, Column]:
+    """`sum_j E(q_i k_j) v_j` and `sum_j E(q_i k_j)` over the first n tokens, for every row i, by column operations alone."""
+    rows = len(q)
+    B = A = arithmetic.numbers([Fraction(0)] * rows)
+    for j in range(n):
+        k_j, v_j = (arithmetic.concatenate([column[j : j + 1]] * rows) for column in (k, v))
+        weight = arithmetic.exp(arithmetic.multiply(q, k_j))
+        B, A = arithmetic.add(B, arithmetic.multiply(weight, v_j)), arithmetic.add(A, weight)
+    return B, A
+
+
+def _rotated(numbers: Sequence[Fraction], by: int, count: int) -> list[Fraction]:
+    return [numbers[(by + i) % len(numbers)] for i in range(count)]
+
+
+def plain_cases() -> list[tuple[Function, list[list[Fraction]]]]:
+    """Every size with both kinds, on values and scores that include the edges."""
+    cases = []
+    for r, M in PLAIN_SIZES:
+        for as_scores in (False, True):
+            source = SCORES if as_scores else PLACES
+            cases.append((plain_function(r, M, as_scores=as_scores), [_rotated(source, 2 * c, M) for c in range(r)]))
+    return cases
+
+
+def fused_cases() -> list[tuple[Function, list[list[Fraction]]]]:
+    """Every size with both kinds, on tokens with equal, huge and negative scores and zero values."""
+    cases = []
+    for n, r, M in FUSED_SIZES:
+        for as_scores in (False, True):
+            tokens = [_rotated([Fraction(x) for x in (0, 1, -2, 3, 40, -40, 0)], c, M) for c in range(6)]
+            source = SCORES if as_scores else PLACES
+            carried = [_rotated(source, c + 1, M) for c in range(r)]
+            cases.append((fused_function(n, r, M, as_scores=as_scores), [*tokens, *carried]))
+    return cases
+
+
+@T1.check(
+    "plain",
+    "symbolic",
+    name="identity",
+    predicate="output = input as rational functions (values) and as scores, for every r < M",
+    implies="nothing is lost on the way through a layer without residual connection, for every input of these sizes",
+    assumes=("FLINT",),
+)
+def plain_identity() -> Outcome:
+    """Both kinds, every r that fits. (The argument in the module's description does not depend on the size.)"""
+    functions = [plain_function(r, M, as_scores=s) for r, M in PLAIN_SIZES for s in (False, True)]
+    return for_every_input(functions, object_="the call run on tokens in general position", sizes="1 <= r < M <= 6")
+
+
+@T1.check(
+    "plain",
+    "exact",
+    name="instances",
+    predicate="output = input, entry by entry",
+    implies="transport is exact on these inputs, in the log domain of both kernels",
+    assumes=("FLINT", "Lindemann"),
+)
+def plain_instances() -> Outcome:
+    """Both kinds and kernels."""
+    return on_numbers(plain_cases(), object_="the call run on numbers")
+
+
+@T1.check(
+    "plain",
+    "ball",
+    name="enclosures",
+    predicate="the output lies within 2^-100 of the input",
+    implies="the run at working precision returns the input",
+    assumes=("Arb",),
+)
+def plain_enclosures() -> Outcome:
+    """Kernel exp, by balls."""
+    return within(plain_cases(), 100, object_="the call run on balls")
+
+
+@T1.check(
+    "plain",
+    "integers",
+    name="limits",
+    predicate="one call, embedding 2r+1, longest input M when r < M; a RequestError that names r+1 when r >= M",
+    implies="the smallest M for r numbers is r+1, and the construction says so",
+)
+def plain_limits() -> Outcome:
+    """All r and M up to 9."""
+    checked = 0
+    for M in range(1, 10):
+        for r in range(1, 10):
+            checked += 1
+            try:
+                program = program_for(plain_transport(r, M, as_scores=True), r, [Kind.SCORE] * r)
+                cost = program.cost
+                found: tuple[object, ...] = (cost.calls, cost.embedding, cost.longest_input, program.broken_rules)
+                expected: tuple[object, ...] = (1, 2 * r + 1, M, ())
+                fits = r < M
+            except RequestError as error:
+                found, expected, fits = (error.right,), (f"the smallest that would do is {r + 1}",), r >= M
+            if found != expected or not fits:
+                return _fault("plain transport", {"r": r, "M": M}, found, expected)
+    return _counted("plain transport", "r, M = 1, ..., 9", checked)
+
+
+@T2.check(
+    "fused",
+    "symbolic",
+    name="identity",
+    predicate="output = (B, A, carried numbers) as rational functions and scores",
+    implies="one head does both, for every input of these sizes",
+    assumes=("FLINT",),
+)
+def fused_identity() -> Outcome:
+    """Both kinds of carried numbers."""
+    functions = [fused_function(n, r, M, as_scores=s) for n, r, M in FUSED_SIZES for s in (False, True)]
+    return for_every_input(
+        functions,
+        object_="the call run on tokens in general position",
+        sizes=f"(n, r, M) in {', '.join(map(str, FUSED_SIZES))}",
+    )
+
+
+@T2.check(
+    "fused",
+    "exact",
+    name="instances",
+    predicate="output = (B, A, carried numbers), entry by entry",
+    implies="fused transport is exact on these inputs, in the log domain of both kernels",
+    assumes=("FLINT", "Lindemann"),
+)
+def fused_instances() -> Outcome:
+    """Both kinds and kernels."""
+    return on_numbers(fused_cases(), object_="the call run on numbers")
+
+
+@T2.check(
+    "fused",
+    "ball",
+    name="enclosures",
+    predicate="the output lies within 2^-100 of (B, A, carried numbers)",
+    implies="the run at working precision returns the sums and the carried numbers",
+    assumes=("Arb",),
+)
+def fused_enclosures() -> Outcome:
+    """Kernel exp, by balls."""
+    return within(fused_cases(), 100, object_="the call run on balls")
+
+
+@T2.check(
+    "fused",
+    "integers",
+    name="limits",
+    predicate="one call, embedding 2d+2r+2, longest input M when n+r+1 <= M; a RequestError that names n+r+1 otherwise",
+    implies="the smallest M for n tokens and r numbers is n+r+1",
+)
+def fused_limits() -> Outcome:
+    """All n, r and M up to 6 for tokens of three columns."""
+    checked, token = 0, (Kind.SCORE, Kind.SCORE, Kind.VALUE)
+    for n, r, M in ((n, r, M) for n in range(1, 7) for r in range(7) for M in range(1, 7)):
+        checked += 1
+        try:
+            oracle = fused_transport(TOKEN, token, n, r, M, as_scores=False)
+            program = program_for(oracle, 3 + r, [*token, *token, *[Kind.VALUE] * r])
+            cost = program.cost
+            found: tuple[object, ...] = (cost.calls, cost.embedding, cost.longest_input, program.broken_rules)
+            expected: tuple[object, ...] = (1, 2 * 3 + 2 * r + 2, M, ())
+            fits = n + r + 1 <= M
+        except RequestError as error:
+            found, expected = (error.right,), (f"the smallest that would do is {n + r + 1}",)
+            fits = n + r + 1 > M
+        if found != expected or not fits:
+            return _fault("fused transport", {"n": n, "r": r, "M": M}, found, expected)
+    return _counted("fused transport", "n, M = 1, ..., 6 and r = 0, ..., 6", checked)
+
+
+def _fault(object_: str, size: dict[str, int], found: object, expected: object) -> Outcome:
+    text = ", ".join(f"{name} = {value}" for name, value in size.items())
+    return Outcome(
+        Status.REFUTED, Scope.instance(), object_, text, f"{found} instead of {expected}", {**size, "found": str(found)}
+    )
+
+
+def _counted(object_: str, sizes: str, checked: int) -> Outcome:
+    return Outcome(
+        Status.PROVED, Scope.sizes(sizes), object_, sizes, f"as stated at all {checked} sizes", {"checked": checked}
+    )

@@ -16,7 +16,7 @@ from typing import Any
 from flint import fmpq
 
 from verify.arithmetic.formal import ONE, ZERO, FormalArithmetic
-from verify.arithmetic.interface import Column, Entry
+from verify.arithmetic.interface import Column, Entry, Kind
 from verify.arithmetic.ratio import Field, Ratio
 from verify.errors import UnsupportedOperation
 
@@ -152,3 +152,26 @@ def universal_attention(n: int, width: int, copies: int = 1) -> tuple[Symbolic, 
         columns += [[arithmetic.symbol(name) for name in column] for column in scores[2 * copy : 2 * copy + 2]]
         columns += [[arithmetic.value(name) for name in column] for column in values[copy]]
     return arithmetic, columns
+
+
+def universal_tokens(
+    n: int, kinds: Sequence[Kind], products: Sequence[tuple[int, int]] = ()
+) -> tuple[Symbolic, list[Column]]:
+    """The arithmetic and the columns of n tokens in general position, of these kinds (scores and values).
+
+    A score column c holds the symbols `s_i_c`, each with a weight of its own; for each pair (a, b) of `products`, every
+    product `s_i_a s_j_b` has a weight of its own too. A value column holds indeterminates. Raises UnsupportedOperation
+    for a column of numbers: a number in general position is a score or a value.
+    """
+    names = [[f"{'s' if kind is Kind.SCORE else 'v'}_{i}_{c}" for i in range(n)] for c, kind in enumerate(kinds)]
+    if Kind.NUMBER in kinds:
+        raise UnsupportedOperation("in symbolic arithmetic a column holds either scores or values")
+    scores = [names[c] for c, kind in enumerate(kinds) if kind is Kind.SCORE]
+    weights: dict[Monomial, str] = {(name,): f"E_{name}" for column in scores for name in column}
+    for a, b in products:
+        weights |= {tuple(sorted((x, y))): f"E_{x}_{y}" for x in names[a] for y in names[b]}
+    arithmetic = Symbolic(weights, [x for c, kind in enumerate(kinds) if kind is Kind.VALUE for x in names[c]])
+    return arithmetic, [
+        [arithmetic.symbol(x) if kind is Kind.SCORE else arithmetic.value(x) for x in names[c]]
+        for c, kind in enumerate(kinds)
+    ]
