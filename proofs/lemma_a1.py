@@ -1,18 +1,20 @@
 """Lemma A.1: a position-dependent input map and one matrix write a block of ones.
 
-**Statement.** For a <= N and b <= d there are `phi: R^d -> R^(d+1)` (which may depend on the position) and `U`, (d+1) x d, such
-that `phi(X) U` is 1 on rows <= a and columns <= b and 0 elsewhere, for every N x d matrix X.
+**Statement.** For a <= N and b <= d there are `phi: R^d -> R^(d+1)` (which may depend on the position) and `U`, (d+1) x
+d, such that `phi(X) U` is 1 on rows <= a and columns <= b and 0 elsewhere, for every N x d matrix X.
 
-**As printed** (`printed`). `phi(x_i) = (x_i, 1)` for i <= a and `(x_i, 0)` otherwise; `U` is zero except for its last row `(1_b, 0)`.
-Row i of `phi(X) U` is the last entry of `phi(x_i)` times that last row: 1_b if i <= a, 0 otherwise, whatever X is. Correct at every size.
+**As printed** (`printed`). `phi(x_i) = (x_i, 1)` for i <= a and `(x_i, 0)` otherwise; `U` is zero except for its last
+row `(1_b, 0)`. Row i of `phi(X) U` is the last entry of `phi(x_i)` times that last row: 1_b if i <= a, 0 otherwise,
+whatever X is. Correct at every size.
 
 **Columns** (N15). The appended column is needed, and one is enough:
 
 * without it, `X U` with d columns is 0 at X = 0, so no U writes a one (smallest: N = d = a = b = 1);
-* more generally, let `phi(X)` have k columns and let both X and the block (a, b >= 1) be linear in it, `phi(X) (R | U) = (X | block)`. The matrix
-  on the right has rank d+1 for suitable X as soon as N >= d+1, so k >= d+1.
+* more generally, let `phi(X)` have k columns and let both X and the block (a, b >= 1) be linear in it, `phi(X) (R | U)
+  = (X | block)`. The matrix on the right has rank d+1 for suitable X as soon as N >= d+1, so k >= d+1.
 
-So every lemma that uses A.1 works with d+1 columns, one more than the tokens have. Lemma A.2 need not use it (see there).
+So every lemma that uses A.1 works with d+1 columns, one more than the tokens have. Lemma A.2 need not use it (see
+there).
 """
 
 from __future__ import annotations
@@ -156,7 +158,8 @@ def printed_enclosures() -> Outcome:
     name="block-of-ones",
 )
 def one_more_column() -> Outcome:
-    """X = the first d rows of the identity below a zero row, so that row 1 of (X | block) is (0 | 1_b, 0): rank d + 1."""
+    """X = the first d rows of the identity below a zero row, so that row 1 of (X | block) is (0 | 1_b, 0): rank d +
+    1."""
     checked = 0
     for d in range(1, 7):
         N = d + 1
@@ -197,7 +200,8 @@ def one_more_column() -> Outcome:
     name="token-sum",
 )
 def the_sum_needs_no_column() -> Outcome:
-    """Both oracles compute the sum (claim A.2); a nonzero constant query cannot come from d columns, because X = 0 gives 0."""
+    """Both oracles compute the sum (claim A.2); a nonzero constant query cannot come from d columns, because X = 0
+    gives 0."""
     found = [(sum_with_constant_one(2, d).embedding - d, token_sum(2, d).embedding - d) for d in range(1, 9)]
     proved = set(found) == {(1, 0)}
     return Outcome(

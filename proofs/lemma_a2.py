@@ -2,12 +2,14 @@
 
 **Statement.** There is a single-layer single-head transformer that outputs the sum of all tokens of its input.
 
-**As printed** (`printed`). Constant queries and keys, so that all weights are 1/N, and values `N x_i` (the proof prints `k_i` where `v_i`
-belongs: with keys `N x_i` the weights would not be constant). Row i of the output is `sum_j (1/N) N x_j`: correct for every N and d.
+**As printed** (`printed`). Constant queries and keys, so that all weights are 1/N, and values `N x_i` (the proof prints
+`k_i` where `v_i` belongs: with keys `N x_i` the weights would not be constant). Row i of the output is `sum_j (1/N) N
+x_j`: correct for every N and d.
 
 * **R8.** The statement speaks of a 1 x d output; a transformer's output is N x d, and every row of it is the sum.
-* **N15.** Constant queries that are not zero come from the constant column of Lemma A.1: one column more than the tokens have. The
-  lemma does not need it: zero queries and keys are constant too, and take `W^Q = W^K = 0` (`token_sum`, embedding d).
+* **N15.** Constant queries that are not zero come from the constant column of Lemma A.1: one column more than the
+  tokens have. The lemma does not need it: zero queries and keys are constant too, and take `W^Q = W^K = 0`
+  (`token_sum`, embedding d).
 
 `token_sum` multiplies by N in the layer MLP instead of in the values, so that a further map can follow in the same MLP.
 """
@@ -51,7 +53,8 @@ R8 = REGISTRY.add(
 
 @part_of("A.2")
 def printed(rows: int, width: int) -> Oracle:
-    """The oracle as printed: queries and keys 1 from an appended constant column, values `N x_i`. Embedding width + 1."""
+    """The oracle as printed: queries and keys 1 from an appended constant column, values `N x_i`. Embedding width +
+    1."""
     kinds = [Kind.VALUE] * width
     constant = RationalMatrix.from_entries(width + 1, 1, {(width, 0): 1})
     values = RationalMatrix.from_entries(width + 1, width, {(c, c): rows for c in range(width)})
