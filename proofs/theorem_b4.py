@@ -23,6 +23,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from random import Random
+from typing import Any
 
 from proofs import lemma_b1
 from proofs.aggregation import (
@@ -41,7 +43,16 @@ from proofs.transport import Rows, one_hot, unnormalised
 from verify.arithmetic.interface import Kind
 from verify.arithmetic.matrix import RationalMatrix
 from verify.claims.claim import Claim, part_of
+from verify.claims.compare import (
+    Instance,
+    exact_rows,
+    on_instances,
+    same_on_indeterminates,
+    universal,
+    within_target,
+)
 from verify.claims.construction import Construction
+from verify.claims.verdict import Outcome, Scope, Status
 from verify.errors import RequestError, RuleBroken
 from verify.oracle.machine import INPUT_LENGTH, OUTSIDE_ARITHMETIC, PASS_THROUGH, Machine, Stored
 from verify.oracle.oracle import Oracle
@@ -465,3 +476,307 @@ REGISTRY.offer(
         lambda problem, minimise: predict_residual(problem),
     )
 )
+
+
+# ======================================================================================================================
+# Claims
+# ======================================================================================================================
+
+N6 = REGISTRY.add(
+    Claim(
+        "N6",
+        "An oracle as layer MLP",
+        "`O(N/M) oracles as layer MLP` hides the pass-through problem of R2: between the two MLPs of an oracle, attention mixes the tokens.",
+        "Lemma B.1, layer MLP",
+        kind="finding",
+    )
+)
+N19 = REGISTRY.add(
+    Claim(
+        "N19",
+        "A layer MLP needs all columns",
+        "The large layer's MLP acts on all d columns, but an oracle of embedding O(d/H), or O(dH'L'/H) with H'L' < H, never "
+        "holds them together: the embedding must be at least of order d for that step.",
+        "Lemma B.2 and Theorem B.4",
+        kind="finding",
+    )
+)
+
+Case = tuple[int, int, int, int, int, int, int]
+"""N, M, L, H, m, L', H'."""
+
+SINGLE_CASES: list[Case] = [
+    (1, 4, 2, 2, 1, 1, 1),
+    (3, 8, 2, 2, 1, 1, 1),
+    (5, 3, 1, 2, 1, 1, 1),
+    (7, 5, 2, 2, 2, 1, 1),
+    (9, 4, 3, 1, 2, 1, 1),
+]
+PACKED_CASES: list[Case] = [
+    (1, 20, 2, 2, 1, 2, 2),
+    (3, 20, 2, 2, 1, 2, 2),
+    (7, 5, 2, 2, 2, 1, 3),
+    (6, 14, 2, 2, 1, 2, 1),
+    (9, 13, 3, 1, 1, 2, 2),
+    (8, 22, 2, 2, 1, 3, 2),
+    (7, 24, 1, 2, 2, 2, 2),
+]
+COST_GRID: list[Case] = [
+    (N, M, L, H, 1, layers, heads)
+    for N in (1, 2, 5, 17, 40)
+    for M in (4, 9, 16, 24)
+    for L, H in ((1, 1), (2, 1), (1, 3), (2, 2))
+    for layers, heads in ((1, 1), (1, 2), (2, 1), (2, 2))
+]
+
+
+def sample_model(case: Case, seed: int, *, flavour: str = "rounding", residual: bool = False) -> Instance:
+    """A seeded transformer of L layers with H heads of width m, and an input.
+
+    Flavours: `rounding` (each layer's MLP mixes its columns and rounds to integers, so that every layer can run exactly with both
+    kernels) and `identity` (no MLP; for ball arithmetic).
+    """
+    N, M, L, H, m, oracle_layers, oracle_heads = case
+    random = Random(f"{case} {seed} {flavour} {residual}")
+    d = H * m
+
+    def matrix(size: int) -> RationalMatrix:
+        return RationalMatrix.of([[random.randint(-size, size) for _ in range(m)] for _ in range(m)])
+
+    def mlp(x: list[Wire]) -> list[Wire]:
+        total = [x[i] + x[d + i] for i in range(d)] if residual else x
+        return total if flavour == "identity" else [(total[i] + total[i - 1] * Fraction(1, 2)).round(0) for i in range(d)]
+
+    kinds = [Kind.VALUE] * d + ([Kind.NUMBER] * d if residual else [])
+    layers = tuple(
+        Layer(tuple(Head(matrix(1), matrix(1), matrix(1)) for _ in range(H)), TokenMap.trace(kinds, mlp), residual)
+        for _ in range(L)
+    )
+    X = tuple(tuple(Fraction(random.randint(-2, 2)) for _ in range(N)) for _ in range(d))
+    problem = Problem(
+        N, M, Transformer(layers), (Kind.NUMBER,) * d, Fraction(1), Fraction(4), oracle_layers, oracle_heads
+    )
+    return Instance(problem, X)
+
+
+def _register(claim: Claim, cases: list[Case], grid: list[Case]) -> None:
+    @claim.check(
+        "repaired",
+        "exact",
+        name="instances",
+        predicate="output = direct evaluation of all layers, entry by entry, with MLPs that mix columns and round",
+        implies="the composition is exact on these transformers under both kernels, with and without residual connections of their own",
+        assumes=("FLINT", "Lindemann"),
+    )
+    def instances() -> Outcome:
+        chosen = [sample_model(case, 1) for case in cases]
+        roomy = [case for case in cases if case[3] * case[4] * 2 + 1 + (case[5] > 1) * 99 <= case[1]]
+        return on_instances(repaired, chosen + [sample_model(case, 2, residual=True) for case in roomy])
+
+    @claim.check(
+        "repaired",
+        "ball",
+        name="target",
+        predicate="||output_i - direct_i|| <= 2^-N ||direct_i|| for every row i, by enclosures, kernel exp",
+        implies="the run meets the paper's definition of simulation through several layers without any rounding",
+        assumes=("Arb",),
+    )
+    def target() -> Outcome:
+        return within_target(repaired, [sample_model(case, 5, flavour="identity") for case in cases if case[0] > 3])
+
+    @claim.check(
+        "repaired",
+        "integers",
+        name="cost",
+        predicate="counted calls and rounds = formula; longest input <= M; no rule broken; L' layers and H' heads used",
+        implies="the cost formula holds at these sizes and the construction is legal in the paper's model",
+    )
+    def cost() -> Outcome:
+        done = refused = 0
+        for case in grid:
+            problem = sample_model(case, 0).problem
+            try:
+                program = repaired(problem)
+            except RequestError:
+                refused += 1
+                continue
+            counted, formula = (program.cost.calls, program.cost.rounds), predict(problem)
+            shape = program.cost.layers == case[5] and program.cost.heads == case[6]
+            if counted != formula or program.cost.longest_input > case[1] or program.broken_rules or not shape:
+                return Outcome(
+                    Status.REFUTED,
+                    Scope.instance(),
+                    "the composed program",
+                    f"(N, M, L, H, m, L', H') = {case}",
+                    f"counted {counted}, formula {formula}, longest input {program.cost.longest_input}",
+                    {"case": list(case)},
+                )
+            done += 1
+        return Outcome(
+            Status.PROVED,
+            Scope.sizes(f"{done} cases (N, M, L, H, m, L', H') up to N = 40, M = 24"),
+            "the composed programs",
+            f"a grid of {len(grid)} cases, {refused} of them refused because M is too small",
+            f"formula and count agree in all {done} cases",
+            {"checked": done, "refused": refused},
+        )
+
+
+_register(B2, SINGLE_CASES, [case for case in COST_GRID if case[5] * case[6] == 1])
+_register(B4, PACKED_CASES, COST_GRID)
+
+
+@B4.check(
+    "repaired",
+    "symbolic",
+    name="identity",
+    predicate="output = outputs of H heads side by side as rational functions of all weights and values",
+    implies="one layer of several heads is simulated exactly by packed oracles, for every input of these sizes",
+    assumes=("FLINT",),
+)
+def packed_layer_identity() -> Outcome:
+    """One layer of H heads in general position (several layers need scores of values, which symbolic arithmetic has not)."""
+    sizes = [(4, 3, 2, 1, 2), (6, 3, 2, 1, 2), (4, 18, 2, 2, 2), (6, 18, 2, 2, 1), (19, 18, 2, 2, 2)]
+    problems = []
+    for N, M, H, layers, heads in sizes:
+        one = Problem.universal(N, M)
+        layer = Layer((one.head,) * H, TokenMap.identity([Kind.VALUE] * H))
+        kinds = one.kinds * H
+        problems.append(Problem(N, M, Transformer((layer,)), kinds, Fraction(1), Fraction(1), layers, heads))
+    return universal(repaired, problems, sizes=f"(N, M, H, L', H') in {sizes}")
+
+
+@B4.check(
+    "printed",
+    "integers",
+    name="legal",
+    predicate="the printed theorem runs within the rules of the model",
+    implies="Theorem B.4 as printed is an oracle algorithm",
+    expects=Status.REFUTED,
+)
+def printed_is_legal() -> Outcome:
+    """The smallest case with one layer (R3, R4) and with two (R2)."""
+    smallest = printed(sample_model((1, 1, 1, 1, 1, 1, 1), 0).problem)
+    broken = [{"rule": b.rule, "limit": b.limit, "needed": b.needed} for b in smallest.broken_rules]
+    depth: dict[str, Any] = {}
+    try:
+        printed(sample_model((1, 1, 1, 1, 1, 2, 1), 0).problem)
+    except RuleBroken as error:
+        depth = {"rule": error.rule, "limit": error.limit, "needed": error.needed, "why": error.detail}
+    return Outcome(
+        Status.REFUTED if broken and depth else Status.UNDECIDED,
+        Scope("every size: inherited from Lemmas B.1 and B.3"),
+        "the printed theorem on a machine with waived rules",
+        "N = M = 1, L = H = 1, with L' = 1 and with L' = 2 (the smallest)",
+        "L' = 1 breaks the length rule and aggregates outside; L' = 2 loses every later instance's input",
+        {"one layer": broken, "two layers": depth},
+    )
+
+
+@B4.check(
+    "printed",
+    "exact",
+    name="instances-waived",
+    predicate="with waived rules and L' = 1, output = direct evaluation",
+    implies="the composition of heads and layers is right as printed; what fails is inherited from B.1 and B.3",
+    assumes=("FLINT", "Lindemann"),
+)
+def printed_instances() -> Outcome:
+    """Sampled transformers whose N is a multiple of M."""
+    cases: list[Case] = [(1, 1, 1, 1, 1, 1, 1), (6, 3, 2, 2, 1, 1, 1), (6, 3, 2, 2, 1, 1, 2), (4, 2, 1, 3, 1, 1, 2)]
+    return on_instances(printed, [sample_model(case, 1) for case in cases])
+
+
+@B4.check(
+    "residual",
+    "exact",
+    name="instances-residual",
+    predicate="output = direct evaluation, entry by entry",
+    implies="with residual connections packing and merging take no rows at all",
+    assumes=("FLINT", "Lindemann"),
+)
+def residual_instances() -> Outcome:
+    """Sampled transformers, packed and not."""
+    cases: list[Case] = [(1, 1, 1, 1, 1, 1, 1), (5, 2, 2, 2, 1, 1, 1), (6, 3, 2, 2, 2, 2, 2), (7, 3, 3, 2, 1, 3, 2)]
+    both = [sample_model(case, 1, residual=own) for case in cases for own in (False, True)]
+    return on_instances(residual, both)
+
+
+@N6.check(
+    "printed",
+    "exact",
+    predicate="with an attention layer between two MLPs, the first token's output changes when the second token does",
+    implies="no choice of token-wise MLPs around an attention layer with input-independent positive weights is token-wise",
+)
+def attention_mixes_tokens() -> Outcome:
+    """Equal weights (W_Q = W_K = 0), values the tokens: the smallest case, N = 2, d = 1. In general: R2's rank argument."""
+    nothing, identity = RationalMatrix.zero(1, 1), RationalMatrix.identity(1)
+    oracle = Oracle(
+        PositionalMap(((0, 2, TokenMap.identity([Kind.NUMBER])),)),
+        (Layer((Head(nothing, nothing, identity),), TokenMap.identity([Kind.VALUE])),),
+    )
+    rows = [exact_rows(oracle, [[Fraction(0), Fraction(second)]])[0] for second in (0, 1)]
+    return Outcome(
+        Status.PROVED if rows[0] != rows[1] else Status.REFUTED,
+        Scope.instance(),
+        "the first output row of an oracle used as layer MLP",
+        "tokens (0, 0) and (0, 1), N = 2, d = 1 (the smallest)",
+        f"first row {rows[0][0]} against {rows[1][0]}",
+        {"inputs": [["0", "0"], ["0", "1"]], "first rows": rows},
+    )
+
+
+@N6.check(
+    "repaired",
+    "symbolic",
+    predicate="a call of plain transport returns every token's numbers, for every input",
+    implies="an oracle can serve as layer MLP in the paper's model, with n+1 rows for n numbers",
+    assumes=("FLINT",),
+)
+def transport_serves_as_mlp() -> Outcome:
+    """The identity MLP through `mlp_oracle`, beside doing nothing, on indeterminate values."""
+    done = 0
+    for n in (1, 2, 3):
+        for N, M in ((1, n + 1), (n + 1, n + 1), (5, n + 1), (7, n + 3)):
+            kinds = (Kind.VALUE,) * n
+            machine = Machine(M, n)
+            numbers = machine.input("X", N, kinds)
+            stage = _Stage((), TokenMap.identity(kinds), n, Bounds(Fraction(1), Fraction(3)), False)
+            program = machine.program(_mlp_calls(machine, numbers, stage, M))
+            if not same_on_indeterminates(program, N, n):
+                return Outcome(Status.REFUTED, Scope.instance(), "the MLP call", f"N = {N}, M = {M}, n = {n}", "differs")
+            done += 1
+    return Outcome(
+        Status.PROVED,
+        Scope.sizes("n up to 3 numbers, N up to 7 tokens, M from n+1"),
+        "the MLP call with the identity as MLP",
+        "indeterminate values",
+        f"returns its input at all {done} sizes",
+        {"checked": done},
+    )
+
+
+@N19.check(
+    "repaired",
+    "integers",
+    predicate="for m = 1 the MLP call has embedding 2H + 1 while every attention call stays at 4m + 4",
+    implies="with H heads of constant width the embedding O(d/H) = O(1) of Lemma B.2 is exceeded for that step",
+)
+def mlp_needs_all_columns() -> Outcome:
+    """Embedding of the composed program, H heads of width 1, M large enough."""
+    rows = []
+    for H in (2, 4, 8, 16):
+        program = repaired(sample_model((4, H + 2, 1, H, 1, 1, 1), 0).problem)
+        by_role = {call.role: call.oracle.embedding for call in program.calls()}
+        attention = max(embedding for role, embedding in by_role.items() if role != MLP_ROLE)
+        rows.append([H, attention, by_role[MLP_ROLE]])
+        if by_role[MLP_ROLE] != 2 * H + 1 or attention > 8:
+            return Outcome(Status.REFUTED, Scope.instance(), "embedding", f"H = {H}", f"{by_role}")
+    return Outcome(
+        Status.PROVED,
+        Scope.sizes("H in 2, 4, 8, 16, m = 1"),
+        "embedding of attention calls and of the MLP call",
+        "one layer whose MLP mixes all columns",
+        "attention calls stay bounded, the MLP call grows as 2H + 1",
+        {"columns": ["H", "attention calls", "MLP call"], "rows": rows},
+    )

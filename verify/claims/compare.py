@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import attrgetter
 from typing import Any, Literal
 
 from flint import arb
@@ -18,7 +19,7 @@ from flint import arb
 from verify.arithmetic.ball import Ball, deciding, working_precision
 from verify.arithmetic.exact import Exact2, ExactE, common_denominator
 from verify.arithmetic.interface import Arithmetic, Column, Entry
-from verify.arithmetic.symbolic import universal_attention
+from verify.arithmetic.symbolic import Symbolic, universal_attention
 from verify.claims.verdict import Outcome, Scope, Status
 from verify.errors import PrecisionNeeded, RuleBroken
 from verify.oracle.oracle import Oracle
@@ -158,6 +159,14 @@ def on_instances(build: Build, instances: Sequence[Instance]) -> Outcome:
         "every entry equal, decided exactly",
         {"instances": len(instances), "runs": runs},
     )
+
+
+def same_on_indeterminates(program: Program, n: int, width: int) -> bool:
+    """Whether a program whose only input X has `width` columns of n values returns it unchanged, for all values."""
+    names = [[f"x_{i}_{c}" for i in range(n)] for c in range(width)]
+    arithmetic = Symbolic({}, [name for column in names for name in column])
+    X = [[arithmetic.value(name) for name in column] for column in names]
+    return contrast(run(program, arithmetic, {"X": X}), X, arithmetic.equal).equal is True
 
 
 def exact_rows(oracle: Oracle, X: Sequence[Sequence[Fraction]]) -> list[list[str]]:
