@@ -1,9 +1,9 @@
 """Quotients of sparse polynomials: the field of values of `exact` with kernel exp, and of `symbolic`.
 
 A value is `t^shift * numerator / denominator`, with FLINT's sparse polynomials over the rationals above and below and
-`t` the first generator. Numerators and denominators are not kept coprime: a greatest common divisor of sparse
-polynomials with exponents like 10^12 would be hopeless, and none is needed, because the values of an attention row
-share their denominator and equality is decided by cross-multiplication.
+`t` the first generator. Numerator and denominator are made coprime only where degrees are small (`REDUCED_DEGREE`): a
+greatest common divisor of sparse polynomials with exponents like 10^12 would be hopeless. Nothing depends on it but
+speed: the values of an attention row share their denominator, and equality is decided by cross-multiplication.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from typing import Any
 from flint import fmpq, fmpq_mpoly, fmpq_mpoly_ctx, fmpz
 
 _ZERO, _ONE = fmpq(0), fmpq(1)
+
+REDUCED_DEGREE = 4096
+"""Total degree up to which sums and products of fractions are reduced."""
 
 
 class Field:
@@ -80,7 +83,7 @@ class Ratio:
             return Ratio(self.field, low, x * b.den + y, b.den)
         if b.den is None:
             return Ratio(self.field, low, x + y * self.den, self.den)
-        return Ratio(self.field, low, x * b.den + y * self.den, self.den * b.den)
+        return _reduced(self.field, low, x * b.den + y * self.den, self.den * b.den)
 
     __radd__ = __add__
 
@@ -102,7 +105,7 @@ class Ratio:
             return Ratio(self.field, shift, b.num, self.den)
         if self.den is not None and _same_polynomial(b.num, self.den):
             return Ratio(self.field, shift, self.num, b.den)
-        return Ratio(self.field, shift, self.num * b.num, _product(self.den, b.den))
+        return _reduced(self.field, shift, self.num * b.num, _product(self.den, b.den))
 
     __rmul__ = __mul__
 
@@ -181,7 +184,16 @@ def _product(a: fmpq_mpoly | None, b: fmpq_mpoly | None) -> fmpq_mpoly | None:
     return a if b is None else a * b
 
 
+def _reduced(field: Field, shift: int, num: fmpq_mpoly, den: fmpq_mpoly | None) -> Ratio:
+    """num / den in lowest terms where that is cheap."""
+    return Ratio(field, shift, num, None) if den is None else _quotient(field, shift, num, den)
+
+
 def _quotient(field: Field, shift: int, num: fmpq_mpoly, den: fmpq_mpoly) -> Ratio:
+    if num and not den.is_constant() and max(num.total_degree(), den.total_degree()) <= REDUCED_DEGREE:
+        common = num.gcd(den)
+        if not common.is_constant():
+            num, den = num / common, den / common
     if den.is_constant():
         return Ratio(field, shift, num * (_ONE / den.leading_coefficient()), None)
     return Ratio(field, shift, num, den)
