@@ -21,7 +21,7 @@ from verify.arithmetic.exact import Exact2, ExactE, common_denominator
 from verify.arithmetic.interface import Arithmetic, Column, Entry
 from verify.arithmetic.symbolic import Symbolic, universal_attention
 from verify.claims.verdict import Outcome, Scope, Status
-from verify.errors import PrecisionNeeded, RuleBroken
+from verify.errors import PrecisionNeeded, RuleBroken, Undecided
 from verify.oracle.oracle import Oracle
 from verify.oracle.problem import Problem
 from verify.oracle.program import Program
@@ -215,8 +215,18 @@ def within_target(build: Build, instances: Sequence[Instance], kernel: Literal["
                         raise PrecisionNeeded("the error is not yet below the target")
                 return True
 
-        start = 2 * N + 64
-        if not deciding(question, start):
+        try:
+            met = deciding(question, 2 * N + 64)
+        except Undecided as error:
+            return Outcome(
+                Status.UNDECIDED,
+                Scope.instance(),
+                "balls around both outputs",
+                f"N = {N}, M = {instance.problem.M}, kernel {kernel}",
+                f"{error} (a row whose true value is zero cannot be met by balls)",
+                {"kernel": kernel, "instance": instance.describe()},
+            )
+        if not met:
             return Outcome(
                 Status.REFUTED,
                 Scope.instance(),
