@@ -3,7 +3,17 @@
 Importing the package registers every claim in `REGISTRY`.
 """
 
-from proofs import lemma_a1, lemma_a2, lemma_a3, lemma_b1, lemma_b3, theorem_b4, transport
+from proofs import (
+    lemma_a1,
+    lemma_a2,
+    lemma_a3,
+    lemma_b1,
+    lemma_b3,
+    section_1_2,
+    section_2_1,
+    theorem_b4,
+    transport,
+)
 from proofs.registry import REGISTRY
 
-__all__ = ["REGISTRY", "lemma_a1", "lemma_a2", "lemma_a3", "lemma_b1", "lemma_b3", "theorem_b4", "transport"]
+__all__ = ["REGISTRY", "lemma_a1", "lemma_a2", "lemma_a3", "lemma_b1", "lemma_b3", "section_1_2", "section_2_1", "theorem_b4", "transport"]
