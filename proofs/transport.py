@@ -1,18 +1,24 @@
 """Carrying numbers through an attention layer that has no residual connection (repairs of R2, R4 and N6).
 
-**Query-side transport.** Row i of an attention layer outputs an average of values that are the same for all rows; only the
+**Query-side transport.** Row i of an attention layer outputs an average of values that are the same for all rows; only
+the
 weights depend on the row, and only through its query. So a vector `x_i` of r numbers must travel in the query. Give the
-rows of the call r+1 roles: role c < r has the one-hot key `e_c` and the one-hot value `e_c`, the base role has key 0 and
+rows of the call r+1 roles: role c < r has the one-hot key `e_c` and the one-hot value `e_c`, the base role has key 0
+and
 its own value column. Row i then sees weight `E(x_i[c])` on each row of role c and `E(0) = 1` on each base row:
 
-    output_i[c] = n_c E(x_i[c]) / Z_i,   output_i[base] = n_0 / Z_i,   so   E(x_i[c]) = (output_i[c] / n_c) / (output_i[base] / n_0).
+    output_i[c] = n_c E(x_i[c]) / Z_i,   output_i[base] = n_0 / Z_i,   so   E(x_i[c]) = (output_i[c] / n_c) /
+    (output_i[base] / n_0).
 
-The unknown normaliser `Z_i` cancels in the quotient: exact for every `x_i`, whatever the row's own role. The layer MLP needs division
+The unknown normaliser `Z_i` cancels in the quotient: exact for every `x_i`, whatever the row's own role. The layer MLP
+needs division
 and, to get `x_i[c]` itself, a logarithm. A number that is not a score (a sum of weights, say) travels as `log(x + c)`,
 `c` a bound that makes it positive, and comes out as `E(...) - c`, without a logarithm in the layer MLP.
 
-**Fused transport.** The same rows appended to real tokens with scores of their own: the normaliser changes, nothing else
-does. If moreover a carried number shares its value column with the real tokens' values, the attention itself *adds* it to
+**Fused transport.** The same rows appended to real tokens with scores of their own: the normaliser changes, nothing
+else
+does. If moreover a carried number shares its value column with the real tokens' values, the attention itself *adds* it
+to
 their sum; this is how `proofs.aggregation` merges blocks.
 
 Under a causal mask the r+1 synthetic rows come first, so that every row after them sees them all.
@@ -65,7 +71,9 @@ T2 = REGISTRY.add(
 
 @dataclass(frozen=True)
 class Rows:
-    """The roles of the rows of a call: `real` tokens first, then one row for each of r carried numbers, then base rows."""
+    """The roles of the rows of a call: `real` tokens first, then one row for each of r carried numbers, then base
+    rows.
+    """
 
     real: int
     carried: int
@@ -135,12 +143,16 @@ def plain_transport(r: int, M: int, *, as_scores: bool) -> Oracle:
 def fused_transport(head: Head, kinds: Sequence[Kind], n: int, r: int, M: int, *, as_scores: bool) -> Oracle:
     """One call that sums over the first n rows' key tokens and carries r numbers for each of its M rows.
 
-    Input row: `[key token (d) | query token (d) | carried numbers (r)]`, `kinds` those of a token. Rows after the first n
-    hold no key; their key tokens are not read. Output row: `[B (m) | A | carried numbers (r)]`. Embedding: `[query (d) |
+    Input row: `[key token (d) | query token (d) | carried numbers (r)]`, `kinds` those of a token. Rows after the first
+    n
+    hold no key; their key tokens are not read. Output row: `[B (m) | A | carried numbers (r)]`. Embedding: `[query (d)
+    |
     carried scores (r) | key (d) | one-hot role (r) | real | base]`. Raises RequestError when n + r + 1 > M or n < 1.
 
-    Row i gives the n real rows the weights a_ij, the row of role c the weight E(x_i[c]) and the M-n-r base rows the weight
-    E(0) = 1 each; all value columns are disjoint, so the output is `(B, A, E(x_i), M-n-r) / Z_i`, and `unnormalised` cancels Z_i.
+    Row i gives the n real rows the weights a_ij, the row of role c the weight E(x_i[c]) and the M-n-r base rows the
+    weight
+    E(0) = 1 each; all value columns are disjoint, so the output is `(B, A, E(x_i), M-n-r) / Z_i`, and `unnormalised`
+    cancels Z_i.
     """
     require(n, 1, "fused transport with a real token (rows of tokens)")
     require(M, n + r + 1, "fused transport")
@@ -189,7 +201,9 @@ def fused_transport(head: Head, kinds: Sequence[Kind], n: int, r: int, M: int, *
 
 
 def unnormalised(averages: Sequence[Wire], base: Wire, base_rows: int) -> list[Wire]:
-    """The sums of weights behind normalised averages, from the average of n base rows of weight 1: `n average / base`."""
+    """The sums of weights behind normalised averages, from the average of n base rows of weight 1: `n average /
+    base`.
+    """
     return [average / base * base_rows for average in averages]
 
 
@@ -253,7 +267,9 @@ def fused_function(n: int, r: int, M: int, *, as_scores: bool) -> Function:
 
 
 def block_sums(arithmetic: Arithmetic, q: Column, k: Column, v: Column, n: int) -> tuple[Column, Column]:
-    """`sum_j E(q_i k_j) v_j` and `sum_j E(q_i k_j)` over the first n tokens, for every row i, by column operations alone."""
+    """`sum_j E(q_i k_j) v_j` and `sum_j E(q_i k_j)` over the first n tokens, for every row i, by column operations
+    alone.
+    """
     rows = len(q)
     B = A = arithmetic.numbers([Fraction(0)] * rows)
     for j in range(n):

@@ -1,7 +1,9 @@
-"""Comparing what a construction computes with a plain function of its input, where no large transformer is being simulated.
+"""Comparing what a construction computes with a plain function of its input, where no large transformer is being
+simulated.
 
 Some lemmas of the paper are about one oracle that computes a given function of the tokens (a sum, a lookup, the input
-itself). A `Function` names both sides: `evaluate` runs the construction, `reference` is written with column operations only,
+itself). A `Function` names both sides: `evaluate` runs the construction, `reference` is written with column operations
+only,
 never with attention, so that the two sides share nothing but the arithmetic.
 """
 
@@ -40,8 +42,10 @@ def program_of(program: Program) -> Evaluate:
 class Function:
     """A construction beside the function that it should compute.
 
-    `name` says which size it is; X has `rows` rows and columns of the given kinds; `products` lists the pairs of score columns
-    whose products may occur as scores; `outputs` are the kinds of the results (scores and values are compared each in their way).
+    `name` says which size it is; X has `rows` rows and columns of the given kinds; `products` lists the pairs of score
+    columns
+    whose products may occur as scores; `outputs` are the kinds of the results (scores and values are compared each in
+    their way).
     """
 
     name: str
@@ -54,7 +58,9 @@ class Function:
 
 
 def for_every_input(functions: Iterable[Function], *, object_: str, sizes: str) -> Outcome:
-    """Whether construction and function agree for all scores and values, as rational functions, at each of these sizes."""
+    """Whether construction and function agree for all scores and values, as rational functions, at each of these
+    sizes.
+    """
     done = 0
     for function in functions:
         arithmetic, X = universal_tokens(function.rows, function.kinds, function.products)
