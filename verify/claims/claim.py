@@ -12,8 +12,8 @@ from typing import ParamSpec, TypeVar
 
 from verify.claims.construction import Construction
 from verify.claims.table import Table
-from verify.claims.verdict import ASSUMPTIONS, Outcome, Status, Verdict
-from verify.errors import RequestError
+from verify.claims.verdict import ASSUMPTIONS, Outcome, Scope, Status, Verdict
+from verify.errors import RequestError, VerifyError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -63,9 +63,21 @@ class Check:
     examine: Callable[[], Outcome]
 
     def run(self) -> Verdict:
-        """Runs the check and records which other claims' constructions it used."""
+        """Runs the check and records which other claims' constructions it used.
+
+        A check that breaks down is undecided, whatever was expected of it: neither a proof nor a refutation came out.
+        """
         with recording() as used:
-            outcome = self.examine()
+            try:
+                outcome = self.examine()
+            except (VerifyError, ValueError, TypeError, ArithmeticError, LookupError, AssertionError) as error:
+                outcome = Outcome(
+                    Status.UNDECIDED,
+                    Scope("none: the check broke down"),
+                    "the check itself",
+                    "",
+                    f"{type(error).__name__}: {error}",
+                )
         return Verdict(
             self.claim,
             self.name,
