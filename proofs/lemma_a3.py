@@ -296,7 +296,10 @@ def _positive(N: int, width: int) -> Numbers:
     return [[Fraction(1 + (3 * i + 5 * c) % 7, 1 + (i + c) % 3) for i in range(N)] for c in range(width)]
 
 
-def _register_exact(name: str, functions: list[Function]) -> None:
+def _register_exact(name: str, build: Callable[[int, int, int], Function]) -> None:
+    def functions() -> list[Function]:
+        return [build(r, M, N) for r, M, N in EXACT_SIZES]
+
     @A3.check(
         name,
         "symbolic",
@@ -306,8 +309,8 @@ def _register_exact(name: str, functions: list[Function]) -> None:
         name=f"identity-{name}",
     )
     def identity_() -> Outcome:
-        sizes = "; ".join(f.name for f in functions)
-        return for_every_input(functions, object_=f"lookup by {name}, run on indeterminate values", sizes=sizes)
+        sizes = "; ".join(f.name for f in functions())
+        return for_every_input(functions(), object_=f"lookup by {name}, run on indeterminate values", sizes=sizes)
 
     @A3.check(
         name,
@@ -318,12 +321,12 @@ def _register_exact(name: str, functions: list[Function]) -> None:
         name=f"instances-{name}",
     )
     def instances() -> Outcome:
-        cases = [(f, _positive(f.rows, len(f.kinds))) for f in functions]
+        cases = [(f, _positive(f.rows, len(f.kinds))) for f in functions()]
         return on_numbers(cases, object_=f"lookup by {name}, run on positive rationals")
 
 
-_register_exact("transport", [_own(r, M) for r, M, _ in EXACT_SIZES])
-_register_exact("gather", [_gathered(r, M, N) for r, M, N in EXACT_SIZES])
+_register_exact("transport", lambda r, M, N: _own(r, M))
+_register_exact("gather", lambda r, M, N: _gathered(r, M, N))
 
 
 @A3.check(
