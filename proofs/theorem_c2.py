@@ -535,7 +535,7 @@ def against_direct(instances: Instances, program: Program, name: str) -> Functio
 # ======================================================================================================================
 
 CODES: dict[str, Callable[[int, Fraction], Code]] = {
-    "printed": printed_code,
+    "printed": lambda K, B: printed_code(K, B),
     "quadratic": lambda K, B: quadratic_code(K, B * B),
 }
 """The codes by construction name, for K instances and a number B."""

@@ -371,6 +371,60 @@ def plain_limits() -> Outcome:
     return _counted("plain transport", "r, M = 1, ..., 9", checked)
 
 
+def then_attention(M: int) -> Function:
+    """Two layers without residual connection: the first carries (q, k), the second attends with them, values E(q_j).
+
+    Beside the attention by column operations. What the first layer returns are scores again, so that they can be multiplied.
+    """
+    carrying = plain_transport(2, M, as_scores=True)
+
+    def recover(out: Sequence[Wire]) -> list[Wire]:
+        weights = unnormalised(out[:2], out[2], M - 2)
+        return [weights[0].log(), weights[1].log(), weights[0]]
+
+    layers = (
+        Layer(carrying.layers[0].heads, TokenMap.trace([Kind.VALUE] * 3, recover)),
+        Layer((TOKEN,), TokenMap.identity([Kind.VALUE])),
+    )
+    kinds = (Kind.SCORE, Kind.SCORE)
+    program = program_for(Oracle(carrying.input_map, layers), 2, kinds)
+
+    def reference(arithmetic: Arithmetic, X: list[Column]) -> list[Column]:
+        B, A = block_sums(arithmetic, X[0], X[1], arithmetic.exp(X[0]), M)
+        return [arithmetic.divide(B, A)]
+
+    return Function(f"M = {M}", M, kinds, (Kind.VALUE,), program_of(program), reference, ((0, 1),))
+
+
+@T1.check(
+    "plain",
+    "symbolic",
+    name="next-layer",
+    predicate="attention in a second layer, with queries and keys carried through the first, = attention as rational functions",
+    implies="carried scores serve as queries and keys of a later layer, for every input of these sizes",
+    assumes=("FLINT",),
+)
+def carried_scores_attend() -> Outcome:
+    """M = 3, 4, 5."""
+    functions = [then_attention(M) for M in (3, 4, 5)]
+    return for_every_input(functions, object_="a two-layer call without residual connections", sizes="M = 3, 4, 5")
+
+
+@T1.check(
+    "plain",
+    "exact",
+    name="next-layer-instances",
+    predicate="attention in a second layer, with queries and keys carried through the first, = attention, entry by entry",
+    implies="exact on these inputs under both kernels",
+    assumes=("FLINT", "Lindemann"),
+)
+def carried_scores_attend_on_numbers() -> Outcome:
+    """Equal, negative and large scores."""
+    scores = [Fraction(x) for x in (2, -3, 0, 0, 11, -7)]
+    cases = [(then_attention(M), [_rotated(scores, c, M) for c in (0, 4)]) for M in (3, 5, 6)]
+    return on_numbers(cases, object_="a two-layer call without residual connections")
+
+
 @T2.check(
     "fused",
     "symbolic",
