@@ -17,4 +17,16 @@ from proofs import (
 )
 from proofs.registry import REGISTRY
 
-__all__ = ["REGISTRY", "lemma_a1", "lemma_a2", "lemma_a3", "lemma_b1", "lemma_b3", "section_1_2", "section_2_1", "theorem_b4", "theorem_c2", "transport"]
+__all__ = [
+    "REGISTRY",
+    "lemma_a1",
+    "lemma_a2",
+    "lemma_a3",
+    "lemma_b1",
+    "lemma_b3",
+    "section_1_2",
+    "section_2_1",
+    "theorem_b4",
+    "theorem_c2",
+    "transport",
+]

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 from proofs.registry import REGISTRY
 from verify.claims.claim import Claim
@@ -290,18 +291,21 @@ def rounds_grow() -> Outcome:
             K, rounds = leaves(N, M), per_query_rounds(N, M)
             if not (K <= M ** (rounds - 1) and (rounds == 1 or K > M ** (rounds - 2))):
                 return Outcome(
-                    Status.REFUTED, Scope.instance(), "per-query rounds", f"N = {N}, M = {M}", f"{rounds} rounds for K = {K}"
+                    Status.REFUTED,
+                    Scope.instance(),
+                    "per-query rounds",
+                    f"N = {N}, M = {M}",
+                    f"{rounds} rounds for K = {K}",
                 )
-    grown = {
-        name: [a.rounds(N, 8, 3) for N in (8, 64, 512, 4096, 32768)] for name, a in AGGREGATIONS.items()
-    }
-    strictly = all(all(x < y for x, y in zip(row, row[1:], strict=False)) for row in grown.values())
+    grown = {name: [a.rounds(N, 8, 3) for N in (8, 64, 512, 4096, 32768)] for name, a in AGGREGATIONS.items()}
+    strictly = all(all(x < y for x, y in pairwise(row)) for row in grown.values())
     return Outcome(
         Status.PROVED if strictly else Status.REFUTED,
         Scope.sizes("M from 2 to 39, N up to 10^6; growth at M = 8, r = 3, N = 8 to 32768"),
         "rounds of the four aggregations",
         "integers N, M",
-        "; ".join(f"{name} {row}" for name, row in grown.items()) + " rounds for N = 8, 64, 512, 4096, 32768 (M = 8, r = 3)",
+        "; ".join(f"{name} {row}" for name, row in grown.items())
+        + " rounds for N = 8, 64, 512, 4096, 32768 (M = 8, r = 3)",
         {"M": 8, "r": 3, "N": [8, 64, 512, 4096, 32768], "rounds": grown},
     )
 
@@ -321,7 +325,11 @@ def within_covering_bound() -> Outcome:
                 calls = query_blocks(N, M) * tree_calls(N, M, r)
                 if calls * M * M < N * N or (N > M and tree_calls(N, M, r) > 2 * ceiling(N - 1, 2 * M - r - 2)):
                     return Outcome(
-                        Status.REFUTED, Scope.instance(), "calls of the tree", f"N = {N}, M = {M}, r = {r}", f"{calls} calls"
+                        Status.REFUTED,
+                        Scope.instance(),
+                        "calls of the tree",
+                        f"N = {N}, M = {M}, r = {r}",
+                        f"{calls} calls",
                     )
                 if calls * M * M * worst[1] > worst[0] * N * N and N >= 8 * M and M >= 4 * r:
                     worst = (calls * M * M, N * N, (N, M, r))
@@ -338,7 +346,15 @@ def within_covering_bound() -> Outcome:
 def _cost_rows() -> list[list[str]]:
     """Calls (rounds) of every aggregation and the tree's ratio to the covering bound, for m = d value columns."""
     rows = []
-    for N, M, d in ((64, 8, 4), (256, 16, 8), (256, 32, 8), (1024, 64, 8), (4096, 64, 8), (4096, 256, 16), (65536, 256, 16)):
+    for N, M, d in (
+        (64, 8, 4),
+        (256, 16, 8),
+        (256, 32, 8),
+        (1024, 64, 8),
+        (4096, 64, 8),
+        (4096, 256, 16),
+        (65536, 256, 16),
+    ):
         r = d + 1
         cells = [
             f"{a.calls(N, M, r)} ({a.rounds(N, M, r)})" if M >= a.smallest(N, r) else "-" for a in AGGREGATIONS.values()

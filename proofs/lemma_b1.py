@@ -808,15 +808,15 @@ def repaired_aggregates_inside() -> Outcome:
 )
 def printed_blocks_overlap() -> Outcome:
     """|S_t| = M+1 and S_t and S_(t+1) share tM, for all t and M; counted on a grid, with the smallest wrong output."""
-    bad = []
-    for N, M in ((N, M) for N in range(1, 25) for M in range(1, N + 1) if N % M == 0):
+    bad, sizes = [], [(N, M) for N in range(1, 25) for M in range(1, N + 1) if N % M == 0]
+    for N, M in sizes:
         named = [j for t in range(1, N // M + 1) for j in range((t - 1) * M, t * M + 1)]
         notation = [j for t in range(1, N // M + 1) for j in range((t - 1) * M + 1, t * M + 1)]
         if sorted(notation) != list(range(1, N + 1)):
             return _size_fault("the partition of the notation section", N, M, 1, 1, 0)
         if len(named) == N + N // M and named.count(0) == 1:
             bad.append((N, M))
-    proved = len(bad) == sum(1 for N in range(1, 25) for M in range(1, N + 1) if N % M == 0)
+    proved = bad == sizes
     return Outcome(
         Status.PROVED if proved else Status.REFUTED,
         Scope.sizes("N up to 24, every M that divides N"),
@@ -824,7 +824,10 @@ def printed_blocks_overlap() -> Outcome:
         "N tokens numbered from 1",
         "N/M indices too many, token 0 among them; smallest: N = M = 1 gives {0, 1}; with equal weights and values 1 and 0, "
         "N = 2, M = 1 averages to 2/3 instead of 1/2",
-        {"smallest": {"N": 1, "M": 1, "S_1": [0, 1]}, "wrong average": {"N": 2, "M": 1, "printed": "2/3", "correct": "1/2"}},
+        {
+            "smallest": {"N": 1, "M": 1, "S_1": [0, 1]},
+            "wrong average": {"N": 2, "M": 1, "printed": "2/3", "correct": "1/2"},
+        },
     )
 
 

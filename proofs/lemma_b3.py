@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import prod
 from operator import mul
 from random import Random
@@ -39,7 +39,6 @@ from flint import fmpq, fmpq_mat
 
 from proofs import lemma_b1
 from proofs.aggregation import Node
-
 from proofs.registry import REGISTRY
 from verify.arithmetic.interface import Kind
 from verify.arithmetic.matrix import RationalMatrix
@@ -110,7 +109,7 @@ def side_by_side(maps: Sequence[PositionalMap]) -> PositionalMap:
     """Several input maps on blocks of columns that stand side by side."""
     cuts = sorted({0, *(stop for m in maps for _, stop, _ in m.ranges)})
     ranges = []
-    for start, stop in zip(cuts, cuts[1:], strict=False):
+    for start, stop in pairwise(cuts):
         parts = [_at(m, start) for m in maps]
         ranges.append((start, stop, _joined(parts)))
     return PositionalMap(tuple(ranges))
@@ -630,7 +629,9 @@ def independent_program(n: int, copies: int, mask: Mask = NO_MASK) -> Program:
     return machine.program(machine.join(*outputs))
 
 
-UNIVERSAL = [(n, heads, layers, causal) for n in (1, 2, 3) for heads, layers in ((2, 1), (1, 2), (2, 2)) for causal in (0, 1)]
+UNIVERSAL = [
+    (n, heads, layers, causal) for n in (1, 2, 3) for heads, layers in ((2, 1), (1, 2), (2, 2)) for causal in (0, 1)
+]
 """(rows, H', L', causal) at which packed instances are compared with the instances one by one, for every input."""
 
 
@@ -660,7 +661,9 @@ def packed_identity() -> Outcome:
         return pack(program, machine, heads=problem.oracle_heads, layers=layers, bounds=bounds)
 
     problems = [
-        replace(_several_heads(n, heads * layers, CAUSAL if causal else NO_MASK), oracle_heads=heads, oracle_layers=layers)
+        replace(
+            _several_heads(n, heads * layers, CAUSAL if causal else NO_MASK), oracle_heads=heads, oracle_layers=layers
+        )
         for n, heads, layers, causal in UNIVERSAL
     ]
     return universal(build, problems, sizes=f"(rows, H', L', causal) in {UNIVERSAL}")
@@ -790,7 +793,8 @@ def block_is_lost() -> Outcome:
     """The certificate at several sizes; layer 1 never reads the second block into its values."""
     certificates = [lost_block(M, d) for M in (1, 2, 3) for d in (1, 2)]
     lost = all(
-        c["layer 1 outputs"][0] == c["layer 1 outputs"][1] and c["required"][0] != c["required"][1] for c in certificates
+        c["layer 1 outputs"][0] == c["layer 1 outputs"][1] and c["required"][0] != c["required"][1]
+        for c in certificates
     )
     return Outcome(
         Status.PROVED if lost else Status.REFUTED,

@@ -549,7 +549,9 @@ def sample_model(case: Case, seed: int, *, flavour: str = "rounding", residual: 
 
     def mlp(x: list[Wire]) -> list[Wire]:
         total = [x[i] + x[d + i] for i in range(d)] if residual else x
-        return total if flavour == "identity" else [(total[i] + total[i - 1] * Fraction(1, 2)).round(0) for i in range(d)]
+        return (
+            total if flavour == "identity" else [(total[i] + total[i - 1] * Fraction(1, 2)).round(0) for i in range(d)]
+        )
 
     kinds = [Kind.VALUE] * d + ([Kind.NUMBER] * d if residual else [])
     layers = tuple(
@@ -748,7 +750,9 @@ def transport_serves_as_mlp() -> Outcome:
             stage = _Stage((), TokenMap.identity(kinds), n, Bounds(Fraction(1), Fraction(3)), False)
             program = machine.program(_mlp_calls(machine, numbers, stage, M))
             if not same_on_indeterminates(program, N, n):
-                return Outcome(Status.REFUTED, Scope.instance(), "the MLP call", f"N = {N}, M = {M}, n = {n}", "differs")
+                return Outcome(
+                    Status.REFUTED, Scope.instance(), "the MLP call", f"N = {N}, M = {M}, n = {n}", "differs"
+                )
             done += 1
     return Outcome(
         Status.PROVED,

@@ -287,7 +287,9 @@ def leave_one_block_out(monkeypatch):
 
 def block_off_by_one(monkeypatch):
     original = lemma_b1._query_starts
-    monkeypatch.setattr(lemma_b1, "_query_starts", lambda N, M: [(max(0, s - 1), max(0, new - 1)) for s, new in original(N, M)])
+    monkeypatch.setattr(
+        lemma_b1, "_query_starts", lambda N, M: [(max(0, s - 1), max(0, new - 1)) for s, new in original(N, M)]
+    )
 
 
 def wrong_normaliser(monkeypatch):
@@ -301,8 +303,10 @@ def forget_the_shift(monkeypatch):
     original = lemma_b1.fused_block
 
     def mutant(problem, node, *, last):
-        return original(replace(problem, value_bound=problem.value_bound * 2), node, last=last) if last and node.children else original(
-            problem, node, last=last
+        return (
+            original(replace(problem, value_bound=problem.value_bound * 2), node, last=last)
+            if last and node.children
+            else original(problem, node, last=last)
         )
 
     monkeypatch.setattr(lemma_b1, "fused_block", mutant)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from operator import attrgetter
 from typing import Any, Literal
 
 from flint import arb
@@ -91,13 +90,10 @@ def exact_arithmetic(kernel: Literal["exp", "exp2"], instance: Instance) -> Arit
     """The exact arithmetic in which the instance's first layer can run."""
     if kernel == "exp2":
         return Exact2()
-    layers = instance.problem.transformer.layers
-    parameters = [
-        [row for head in layer.heads for row in getattr(head, name).rows]
-        for layer in layers[:1]
-        for name in ("W_Q", "W_K")
-    ]
-    return ExactE(common_denominator(instance.X, *parameters))
+    heads = instance.problem.layer.heads
+    queries = [row for head in heads for row in head.W_Q.rows]
+    keys = [row for head in heads for row in head.W_K.rows]
+    return ExactE(common_denominator(instance.X, queries, keys))
 
 
 def universal(build: Build, problems: Iterable[Problem], *, sizes: str) -> Outcome:
