@@ -263,12 +263,11 @@ def packed(instances: Instances, code: Code, *, inside: bool = False) -> Program
 
 @part_of("C.2")
 def separate(instances: Instances) -> Program:
-    """The exact construction: instance t's values stand in columns of their own, beside a column that adds up its
-    weights.
+    """The exact construction: instance t's values stand in columns of their own, beside a column that adds up its weights.
 
     Row i returns, for every instance s, the attention of query i over the keys of s; the rows and columns of its own
-    instance are picked outside. No
-    code, no arithmetic outside; embedding `2m + K (m'+1)`, the layer MLP makes `K m'` divisions.
+    instance are picked outside. No code, no arithmetic outside; embedding `2m + K (m'+1)`. The layer MLP makes `K m'`
+    divisions, which is O(d^2) only for K = O(d): the machine is given the width of the embedding.
     """
     M, K, m, values = instances.M, instances.K, instances.heads[0].W_Q.width, instances.heads[0].width
     machine = Machine(instances.N, max(instances.d, K * values))
@@ -456,6 +455,18 @@ def _meets(row: Counter[int], c: Fraction, target: int, gap: int, kernel: Kernel
             raise PrecisionNeeded("the error is not separated from the target")
 
     return bool(deciding(question, 2 * target + 64))
+
+
+def enough_gap(N: int, M: int, c: Fraction) -> int:
+    """`G = N + ceil(2c^2) + max(0, ceil(log2(2c N/M)))`: enough for an absolute error of 2^-N, for every size and both kernels.
+
+    With y = G - 2c^2 >= N + max(0, log2(2c N/M)) >= 0 and E(-y) <= 2^-y, the bound `2c (N/M-1) E(2c^2-G)` is at most
+    `2c (N/M) 2^-y <= 2^-N`. So B = sqrt(G) is at most a polynomial in N whenever c is.
+    """
+    factor, bits = 2 * c * Fraction(N, M), 0
+    while 2**bits < factor:
+        bits += 1
+    return N - (-2 * c * c).__floor__() + bits
 
 
 def sufficient_gap(K: int, c: Fraction, target: int, *, printed: bool) -> int:
@@ -685,6 +696,17 @@ def _register(name: str, code: Callable[[int, Fraction], Code]) -> None:
     def smallest() -> Outcome:
         return _smallest_gaps(name)
 
+    @C2.check(
+        name,
+        "ball",
+        name=f"enough-{name}",
+        predicate="B^2 = N + ceil(2c^2) + max(0, ceil(log2(2c N/M))) meets 2^-N, and the least B^2 is not above it",
+        implies="B <= poly(N) suffices for the target for every size, as the paper says: about (1/2) log2 N bits when c is constant",
+        assumes=("Arb",),
+    )
+    def enough() -> Outcome:
+        return _enough_gaps(name)
+
 
 def _zero_row(K: int, M: int) -> Numbers:
     """All queries and keys 0; values 0 in the first instance and 1 in the others."""
@@ -841,6 +863,29 @@ def _smallest_gaps(name: str) -> Outcome:
         f"{checked} runs, kernel exp2",
         f"within 2^-N at the smallest B^2, and outside at B^2 - 1 in {failing} of {failing} cases",
         {"runs": checked, "failing one below": failing},
+    )
+
+
+def _enough_gaps(name: str) -> Outcome:
+    """For every size by the inequality in `enough_gap`; confirmed against the least gaps of both kernels."""
+    checked = 0
+    for N, M in ((1, 1), (2, 1), (6, 3), (12, 1), (30, 5), (64, 8), (256, 64)):
+        table = distances(unit_code(name), N // M)
+        for c in (Fraction(0), Fraction(1, 2), Fraction(1), Fraction(3), Fraction(20)):
+            enough = enough_gap(N, M, c)
+            kernels: tuple[Kernel, ...] = ("exp2", "exp") if (2 * c * c).denominator == 1 else ("exp",)
+            for kernel in kernels:
+                least_gap = smallest_gap(table, c, N, kernel)
+                checked += 1
+                if least_gap > enough:
+                    return _fault(f"the {name} code", {"N": N, "M": M}, f"least B^2 {least_gap} above {enough}")
+    return Outcome(
+        Status.PROVED,
+        Scope.every_size(),
+        "the inequality in `enough_gap`, confirmed against the least B^2",
+        "N up to 256, c = 0, 1/2, 1, 3, 20, kernels exp2 and exp",
+        f"enough in all {checked} cases",
+        {"checked": checked},
     )
 
 

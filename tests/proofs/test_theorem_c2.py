@@ -289,3 +289,19 @@ def test_mutants_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     attribute, mutant = MUTANTS[name]
     monkeypatch.setattr(theorem_c2, attribute, mutant)
     assert caught("C.2", "N5", "N18", "N27")
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 40), st.integers(1, 40), st.fractions(min_value=0, max_value=6, max_denominator=8))
+def test_the_closed_gap_is_enough(K: int, M: int, c: Fraction) -> None:
+    gap = theorem_c2.enough_gap(K * M, M, c)
+    with mpmath.workdps(100):
+        square = mpmath.mpf(c.numerator) ** 2 / c.denominator**2
+        for base in (mpmath.mpf(2), mpmath.e):
+            bound = 2 * mpmath.sqrt(square) * (K - 1) * base ** (2 * square - gap)
+            assert bound <= mpmath.mpf(2) ** (-K * M) * (1 + mpmath.mpf(10) ** -90)
+
+
+def test_too_small_a_closed_gap_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(theorem_c2, "enough_gap", lambda N, M, c: N // 2)
+    assert caught("C.2")
