@@ -1281,7 +1281,7 @@ REGISTRY.tabulate(
         "converse-bits",
         "C.2",
         "Least integer B^2 for an absolute error of 2^-N with kernel exp: by the printed bound, by ours, and exactly for both codes; bits of the least integer B "
-        "and of the integer part of the largest score, printed code",
+        "and of the integer part of the largest score, printed code (sets in lexicographic order)",
         (
             "N",
             "M",
