@@ -526,10 +526,12 @@ def _register(name: str, aggregation: Aggregation) -> None:
         "symbolic",
         name=f"identity-{name}",
         predicate="output = attention output as rational functions of all weights and values",
-        implies="the construction computes the attention layer exactly, for every input of these sizes",
+        implies="the construction computes the attention layer exactly, for every input of these sizes (where logarithms are "
+        "used: with values below the declared bound, so that what stands under them is positive)",
         assumes=("FLINT",),
     )
     def identity() -> Outcome:
+        # The bound is 1 here; for another bound c, divide all values by c: the program and the attention output scale alike.
         sizes = list(_fitting(aggregation, UNIVERSAL_SIZES))
         return universal(build, (Problem.universal(N, M, m) for N, M, m in sizes), sizes=_describe(sizes))
 
@@ -581,7 +583,8 @@ for _name, _aggregation in AGGREGATIONS.items():
     name="legal",
 )
 def printed_is_legal() -> Outcome:
-    """The smallest (N, M, d) at which the printed construction breaks a rule."""
+    """The smallest (N, M, d) at which the printed construction breaks a rule; step 1 stacks a full block of M tokens and a
+    synthetic row whatever the size, so the length rule is broken at every size."""
     for N, M, d in sorted((N, M, d) for N in (1, 2) for M in (1, 2) for d in (1, 2) if N % M == 0):
         program = printed(sample(N, M, d, 0).problem)
         if program.broken_rules:

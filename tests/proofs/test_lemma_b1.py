@@ -19,6 +19,7 @@ from verify.arithmetic.ball import Ball, working_precision
 from verify.arithmetic.exact import Exact2, ExactE
 from verify.arithmetic.interface import Kind
 from verify.arithmetic.matrix import RationalMatrix
+from verify.arithmetic.symbolic import universal_attention
 from verify.commands import main
 from verify.errors import RequestError, RuleBroken
 from verify.oracle.machine import INPUT_LENGTH, OUTSIDE_ARITHMETIC
@@ -76,6 +77,31 @@ def test_exact_exp2_against_fractions(name, instance):
     columns = [arithmetic.numbers(column) for column in zip(*X, strict=True)]
     output = run(CONSTRUCTIONS[name](problem_of(*instance)), arithmetic, {"X": columns})
     assert [[Fraction(int(x.p), int(x.q)) for x in row] for row in zip(*output, strict=True)] == head_exp2(X, *W)
+
+
+@pytest.mark.parametrize("name", CONSTRUCTIONS)
+@settings(max_examples=10)
+@given(st.integers(1, 5), st.integers(1, 5), st.integers(1, 2), st.data())
+def test_symbolic_against_fractions(name, N, M, width, data):
+    """The rational function that comes out, at random positive weights and values, is the average written down by hand."""
+    if not fits(name, N, M, width):
+        return
+    arithmetic, columns = universal_attention(N, width)
+    output = run(CONSTRUCTIONS[name](Problem.universal(N, M, width)), arithmetic, {"X": columns})
+    number = st.fractions(Fraction(1, 9), 9, max_denominator=9)
+    at = {generator: data.draw(number) for generator in arithmetic.field.generators}
+
+    def value(x) -> Fraction:
+        point = {g: fmpq(v.numerator, v.denominator) for g, v in at.items()}
+        num, den = (p.subs(point).leading_coefficient() for p in (x.num, x.den if x.den is not None else x.num * 0 + 1))
+        quotient = num / den * point["e"] ** x.shift
+        return Fraction(int(quotient.p), int(quotient.q))
+
+    for c in range(width):
+        for i in range(N):
+            weights = [at[f"a_{i}_{j}"] for j in range(N)]
+            expected = sum(w * at[f"v_{j}_{c}"] for j, w in enumerate(weights)) / sum(weights)
+            assert value(output[c][i]) == expected
 
 
 @pytest.mark.parametrize("name", CONSTRUCTIONS)
