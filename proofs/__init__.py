@@ -12,6 +12,8 @@ from proofs import (
     section_1_2,
     section_2_1,
     theorem_b4,
+    theorem_c1,
+    theorem_c1_findings,
     theorem_c2,
     transport,
 )
@@ -27,6 +29,8 @@ __all__ = [
     "section_1_2",
     "section_2_1",
     "theorem_b4",
+    "theorem_c1",
+    "theorem_c1_findings",
     "theorem_c2",
     "transport",
 ]
