@@ -1,0 +1,231 @@
+"""Theorem B.5 (= 3.5) with claim B.6: causal masks on both sides.
+
+**Statement.** A transformer with a causal mask is simulated by `O((N/M)^2 HL/(H'L'))` calls to oracles with a causal mask.
+This module has the single-head single-layer case; `proofs.theorem_b4` composes heads and layers.
+
+**Repaired** (`attach`; legal in the paper's own model, with a declared row gather). Blocks of b = M-r-1 tokens, r = m+1. For each block of queries: one
+forward call on its own keys, which is the causal mask within the block, and for each earlier block of keys one forward and one reverse call
+(`proofs.causal`), the repaired A1 and A2: split by position *inside* the block. What earlier calls found is carried by fused transport; the plan
+of merges is a heap (`tree`) or a path (`chained`). `per-query` merges by Lemma A.2, whose last row sees
+all others under a causal mask; it needs no carried rows, so b = M-1 and M >= 2 suffice.
+
+Calls (tree, chained): `ceil(N/b)^2` (block s takes 2s+1; a block of one token has no reverse call: `n(n+1)/2` for n = N blocks of b = 1);
+1 if N <= M. Smallest M: r+2 = m+3 (tree, chained), 2 (per-query); any M >= N.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from proofs.aggregation import Node, Plan, ceiling, merge_rounds, plan_rounds, require
+from proofs.causal import CausalCalls
+from proofs.lemma_a2 import token_sum
+from proofs.lemma_b1 import large_head, machine_for
+from proofs.registry import REGISTRY
+from verify.claims.claim import Claim, part_of
+from verify.oracle.machine import Machine, Stored
+from verify.oracle.oracle import Oracle
+from verify.oracle.problem import Problem
+from verify.oracle.program import Program
+from verify.transformer.attention import CAUSAL
+from verify.transformer.token_map import Wire
+
+B5 = REGISTRY.add(
+    Claim(
+        "B.5",
+        "Causal masks",
+        "A transformer with a causal mask is simulated by O((N/M)^2 HL/(H'L')) calls to oracles with a causal mask.",
+        "Theorem 3.5 = Theorem B.5, Section 3 and Appendix B.5",
+        aliases=("3.5",),
+    )
+)
+
+
+@dataclass(frozen=True)
+class CausalAggregation:
+    """How a block's calls are merged; `plan(n)` is the tree of n calls, None for the per-query aggregation."""
+
+    name: str
+    plan: Callable[[int], Plan] | None
+
+
+def heap(n: int) -> Plan:
+    """n calls, each merging up to two others."""
+    return tuple(Node(0, 0, tuple(c for c in (2 * i + 1, 2 * i + 2) if c < n)) for i in range(n))
+
+
+def path(n: int) -> Plan:
+    """n calls, each merging the one before."""
+    return tuple(Node(0, 0, (i + 1,) if i + 1 < n else ()) for i in range(n))
+
+
+AGGREGATIONS = {
+    "tree": CausalAggregation("tree", heap),
+    "chained": CausalAggregation("chained", path),
+    "per-query": CausalAggregation("per-query", None),
+}
+
+
+# --- cost formulas ---------------------------------------------------------------------------------------------------------
+
+
+def block_size(problem: Problem, aggregation: CausalAggregation) -> int:
+    """b: tokens in a block."""
+    r = problem.head.width + 1
+    return problem.M - 1 if aggregation.plan is None else problem.M - r - 1
+
+
+def block_calls(s: int, b: int) -> int:
+    """Calls for block s of queries (from 0): its own, and two for each earlier block (one if blocks have a single token)."""
+    return 1 + s * (2 if b > 1 else 1)
+
+
+def smallest_length(problem: Problem, aggregation: CausalAggregation) -> int:
+    """The least M that would do."""
+    return min(problem.N, 2 if aggregation.plan is None else problem.head.width + 3)
+
+
+def calls_by_round(problem: Problem, aggregation: CausalAggregation) -> list[int]:
+    """How many calls fall into each round."""
+    N, M = problem.N, problem.M
+    if N <= M:
+        return [1]
+    b = block_size(problem, aggregation)
+    counts: list[int] = []
+
+    def add(own: list[int], times: int = 1) -> None:
+        counts.extend([0] * (len(own) - len(counts)))
+        for now, n in enumerate(own):
+            counts[now] += times * n
+
+    for s in range(ceiling(N, b)):
+        n = block_calls(s, b)
+        if aggregation.plan is not None:
+            add(plan_rounds(aggregation.plan(n)))
+        else:
+            add([n, *merge_rounds(n, M)] if n > 1 else [1])
+            if n > 1:
+                add([0, *merge_rounds(n, M)], min(b, N - s * b) - 1)
+    return counts
+
+
+def closed_calls(N: int, b: int) -> int:
+    """Calls of the tree and the path in closed form, for N > M: `ceil(N/b)^2`, or n(n+1)/2 for blocks of one token."""
+    n = ceiling(N, b)
+    return n * n if b > 1 else n * (n + 1) // 2
+
+
+def best(problem: Problem, minimise: str) -> CausalAggregation:
+    """The aggregation with the fewest calls, or rounds. Raises RequestError with the smallest M that would do."""
+    fitting = [a for a in AGGREGATIONS.values() if problem.M >= smallest_length(problem, a)]
+    if not fitting:
+        require(problem.M, min(smallest_length(problem, a) for a in AGGREGATIONS.values()), "repaired")
+
+    def cost(a: CausalAggregation) -> tuple[int, int]:
+        counts = calls_by_round(problem, a)
+        return (len(counts), sum(counts)) if minimise == "rounds" else (sum(counts), len(counts))
+
+    return min(fitting, key=cost)
+
+
+# --- the repaired construction ------------------------------------------------------------------------------------------------
+
+
+@part_of("B.5")
+def repaired(problem: Problem, aggregation: CausalAggregation) -> Program:
+    """The program for a problem with L = H = 1 and a causal mask."""
+    machine = causal_machine(problem)
+    X = machine.input("X", problem.N, problem.kinds)
+    return machine.program(attach(machine, X, problem, aggregation))
+
+
+def causal_machine(problem: Problem) -> Machine:
+    """A machine with the problem's limits, on which rows may be gathered."""
+    machine = machine_for(problem)
+    machine.declared_gather = True
+    return machine
+
+
+@part_of("B.5")
+def attach(machine: Machine, X: Stored, problem: Problem, aggregation: CausalAggregation) -> Stored:
+    """The repaired construction on a matrix that the machine already holds. Raises RequestError when M is too small."""
+    require(problem.M, smallest_length(problem, aggregation), aggregation.name)
+    if problem.N <= problem.M:
+        return machine.call(under_causal_mask(large_head(problem)), X, role="whole input")
+    if aggregation.plan is None:
+        return _per_query(machine, X, problem)
+    b, N = block_size(problem, aggregation), problem.N
+    calls = CausalCalls(machine, X, problem)
+    answers = []
+    for s in range(ceiling(N, b)):
+        start, rows = s * b, min(b, N - s * b)
+        plan = aggregation.plan(block_calls(s, b))
+        sums: dict[int, Stored] = {}
+        for i in reversed(range(len(plan))):
+            carried = [sums.pop(child) for child in plan[i].children]
+            sums[i] = _one_call(calls, i, start, rows, b, carried, last=i == 0)
+        answers.append(sums[0])
+    return machine.stack(*answers)
+
+
+def _one_call(
+    calls: CausalCalls, i: int, start: int, rows: int, b: int, carried: Sequence[Stored], *, last: bool
+) -> Stored:
+    """Call i of block s of queries, s = start/b: the reverse calls are numbers 0, ..., s-1, then the forward calls, its own keys last.
+
+    So in a heap the s inner calls are the reverse ones and the s+1 leaves the forward ones: a reverse call always merges something, and no sum
+    that has to be carried is zero.
+    """
+    s, base = start // b, 0 if last else 1
+    if b > 1 and i < s:
+        return calls.reverse(i * b, start, b, rows, carried, base=base, last=last)
+    key = (i - s if b > 1 else i) * b
+    return calls.forward(key, start, rows, carried, base=base, last=last)
+
+
+def _per_query(machine: Machine, X: Stored, problem: Problem) -> Stored:
+    """Every call a leaf; each query's partial sums are summed by Lemma A.2, M at a time, and read off the last row."""
+    N, M, m = problem.N, problem.M, problem.head.width
+    b = M - 1
+    unshifted = replace(problem, value_bound=Fraction(0))
+    calls = CausalCalls(machine, X, unshifted)
+    ends = CausalCalls(machine, X, problem)
+    known: dict[tuple[int, bool], Oracle] = {}
+
+    def divide(total: list[Wire]) -> Sequence[Wire]:
+        return problem.mlp([total[c] / total[m] for c in range(m)])
+
+    def summing(rows: int, final: bool) -> Oracle:
+        if (rows, final) not in known:
+            oracle = token_sum(rows, m + 1, divide) if final else token_sum(rows, m + 1)
+            known[rows, final] = under_causal_mask(oracle)
+        return known[rows, final]
+
+    answers = []
+    for s in range(ceiling(N, b)):
+        start, rows = s * b, min(b, N - s * b)
+        n = block_calls(s, b)
+        if n == 1:
+            answers.append(_one_call(ends, 0, start, rows, b, [], last=True))
+            continue
+        partial = [_one_call(calls, i, start, rows, b, [], last=False) for i in range(n)]
+        for u in range(rows):
+            # The query's own block comes first: under the mask no row of a sum may be empty, since the last MLP divides.
+            queue = [machine.rows(part, u, u + 1) for part in reversed(partial)]
+            own, take = queue[0], (n - 2) % (M - 1) + 2
+            while len(queue) > 1:
+                group, queue = queue[:take], queue[take:]
+                own_first = [own, *(part for part in group if part is not own)] if own in group else group
+                total = machine.call(summing(len(group), not queue), machine.stack(*own_first), role="sum (A.2)")
+                queue.append(machine.rows(total, len(group) - 1, len(group)))
+                own = queue[-1] if own in group else own
+                take = M
+            answers.append(queue[0])
+    return machine.stack(*answers)
+
+
+def under_causal_mask(oracle: Oracle) -> Oracle:
+    """The same oracle with a causal mask."""
+    return Oracle(oracle.input_map, oracle.layers, CAUSAL)
