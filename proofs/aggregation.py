@@ -162,14 +162,17 @@ def plan_rounds(plan: Plan) -> list[int]:
     return [rounds.count(now) for now in range(1, max(rounds) + 1)]
 
 
-def merge_rounds(K: int, M: int) -> list[int]:
-    """How many merges of one query's K sums fall into each round, M at a time and the first so that all later ones are full."""
-    counts: list[int] = []
+def merge_rounds(K: int, M: int) -> list[dict[int, int]]:
+    """How many merges of one query's K sums fall into each round, by the number of sums that they merge.
+
+    M at a time, and the first so that all later ones are full.
+    """
+    counts: list[dict[int, int]] = []
     queue, take = [0] * K, (K - 2) % (M - 1) + 2 if K > 1 else 0
     while len(queue) > 1:
         now = 1 + max(queue[:take])
-        counts += [0] * (now - len(counts))
-        counts[now - 1] += 1
+        counts += [{} for _ in range(now - len(counts))]
+        counts[now - 1][take] = counts[now - 1].get(take, 0) + 1
         queue, take = [*queue[take:], now], M
     return counts
 
@@ -188,12 +191,13 @@ class Aggregation:
     plan: Callable[[int, int, int], Plan] | None
     """None for the per-query aggregation, whose merges are not part of the plan."""
 
-    def calls_by_round(self, N: int, M: int, r: int) -> list[int]:
-        """The calls of one head, round by round; they sum to `calls`."""
+    def calls_by_round(self, N: int, M: int, r: int) -> list[dict[int, int]]:
+        """The calls of one head, round by round, by their number of rows; they sum to `calls`."""
         if self.plan is not None:
-            return [query_blocks(N, M) * n for n in plan_rounds(self.plan(N, M, r))]
+            return [{min(N, M): query_blocks(N, M) * n} for n in plan_rounds(self.plan(N, M, r))]
         merges = merge_rounds(leaves(N, M), M) if N > M else []
-        return [query_blocks(N, M) * leaves(N, M), *(N * n for n in merges)]
+        blocks = {min(N, M): query_blocks(N, M) * leaves(N, M)}
+        return [blocks, *({rows: N * n for rows, n in now.items()} for now in merges)]
 
 
 AGGREGATIONS: dict[str, Aggregation] = {

@@ -411,7 +411,9 @@ def pack(
             call = program.instructions[slot]
             if isinstance(call, Call):
                 room = heads * layers if slots is None else slots(call)
-                groups.setdefault((call.oracle.rows, call.oracle.mask, room), []).append((slot, call))
+                # Under a causal mask later rows are not seen, so a shorter call can be lengthened.
+                rows = 0 if call.oracle.mask.causal else call.oracle.rows
+                groups.setdefault((rows, call.oracle.mask, room), []).append((slot, call))
         for (_, _, room), group in groups.items():
             for at in range(0, len(group), room):
                 _packed_call(machine, group[at : at + room], stored, known, heads, layers, bounds)
@@ -520,25 +522,47 @@ def _packed_call(
     layers: int,
     bounds: Bounds,
 ) -> None:
+    rows = max(call.oracle.rows for _, call in group)
     slots: list[Oracle | None] = [call.oracle for _, call in group] + [None] * (heads * layers - len(group))
     key = tuple(None if oracle is None else id(oracle) for oracle in slots)
     if key not in known:
+        slots = [oracle and lengthened(oracle, rows) for oracle in slots]
         grid = [slots[level * heads : (level + 1) * heads] for level in range(layers)]
         packing = _ResidualPacking(grid) if machine.residual else _Packing(grid, bounds)
         known[key] = (packing.oracle(), packing.synthetic)
     oracle, synthetic = known[key]
-    inputs = machine.join(*(stored[call.source] for _, call in group))
+    inputs = machine.join(*(_fill(machine, stored[call.source], rows) for _, call in group))
     if synthetic:
         # The synthetic rows hold no data of their own: any rows will do, the input map does not read them.
-        filler = [machine.rows(inputs, 0, min(inputs.rows, synthetic - at)) for at in range(0, synthetic, inputs.rows)]
-        inputs = machine.stack(*filler, inputs)
+        inputs = machine.stack(*_copies(machine, inputs, synthetic), inputs)
     answers = machine.call(oracle, inputs, role="packed")
     answers = machine.rows(answers, synthetic, answers.rows)
     at = 0
     for slot, call in group:
         width = len(call.oracle.kinds)
-        stored[slot] = machine.columns(answers, at, at + width)
+        stored[slot] = machine.rows(machine.columns(answers, at, at + width), 0, call.oracle.rows)
         at += width
+
+
+def lengthened(oracle: Oracle, rows: int) -> Oracle:
+    """The same oracle with more rows at its end, which under a causal mask change nothing before them."""
+    if oracle.rows == rows:
+        return oracle
+    *before, (start, _, token_map) = oracle.input_map.ranges
+    return Oracle(PositionalMap((*before, (start, rows, token_map))), oracle.layers, oracle.mask)
+
+
+def _fill(machine: Machine, m: Stored, rows: int) -> Stored:
+    """m with copies of its last row, up to this many rows."""
+    if m.rows == rows:
+        return m
+    last = machine.rows(m, m.rows - 1, m.rows)
+    return machine.stack(m, *[last] * (rows - m.rows))
+
+
+def _copies(machine: Machine, m: Stored, rows: int) -> list[Stored]:
+    """This many rows of m, over and over."""
+    return [machine.rows(m, 0, min(m.rows, rows - at)) for at in range(0, rows, m.rows)]
 
 
 def _repeat(machine: Machine, instruction: object, stored: dict[int, Stored]) -> Stored:

@@ -20,13 +20,14 @@ With L' > 1 a call has `M - T - 1` rows of its own (Lemma B.3), so the constant 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from random import Random
 from typing import Any
 
-from proofs import lemma_b1
+from proofs import lemma_b1, theorem_b5, theorem_d1
 from proofs.aggregation import (
     AGGREGATIONS,
     Aggregation,
@@ -58,7 +59,7 @@ from verify.oracle.machine import INPUT_LENGTH, OUTSIDE_ARITHMETIC, PASS_THROUGH
 from verify.oracle.oracle import Oracle
 from verify.oracle.problem import Problem, power_of_two_above, value_bound
 from verify.oracle.program import Call, Program
-from verify.transformer.attention import NO_MASK, Head, Mask
+from verify.transformer.attention import CAUSAL, NO_MASK, Head
 from verify.transformer.model import Layer, Transformer
 from verify.transformer.token_map import PositionalMap, TokenMap, Wire
 
@@ -90,17 +91,18 @@ MLP_ROLE = "layer MLP"
 class SingleHead:
     """A single-head single-layer construction that the theorem composes.
 
-    `attach` runs it on a matrix that the machine holds, `calls_by_round` says how many calls it makes in each round, and
-    `smallest` is the least M that would do; all take a problem with L = H = 1 and what to minimise.
+    `attach` runs it on a matrix that the machine holds; `calls_by_round` says how many calls it makes in each round, by their number of
+    rows where calls of different lengths cannot share an oracle (without a mask; 0 stands for any length); `smallest` is the least M
+    that would do. All take a problem with L = H = 1 and what to minimise.
     """
 
     attach: Callable[[Machine, Stored, Problem, str], Stored]
-    calls_by_round: Callable[[Problem, str], list[int]]
+    calls_by_round: Callable[[Problem, str], list[dict[int, int]]]
     smallest: Callable[[Problem], int]
 
 
 def _unmasked(aggregation: Callable[[Problem, str], Aggregation], smallest: Callable[[Problem], int]) -> SingleHead:
-    def calls_by_round(problem: Problem, minimise: str) -> list[int]:
+    def calls_by_round(problem: Problem, minimise: str) -> list[dict[int, int]]:
         return aggregation(problem, minimise).calls_by_round(problem.N, problem.M, problem.head.width + 1)
 
     return SingleHead(
@@ -134,11 +136,67 @@ BEST_PACKED = _unmasked(_best_carried, lambda problem: min(problem.N, problem.he
 """The same inside an oracle of several layers, where sums of unknown size (per-query aggregation) cannot be carried."""
 
 
-def single_head_for(mask: Mask, packed: bool) -> SingleHead:
-    """The construction that serves a mask. Raises RequestError where there is none yet."""
+def causal_single_head(name: str | None, packed: bool) -> SingleHead:
+    """Theorem B.5 with the aggregation of this name, or the best one."""
+
+    def aggregation(problem: Problem, minimise: str) -> theorem_b5.CausalAggregation:
+        return theorem_b5.AGGREGATIONS[name] if name else theorem_b5.best(problem, minimise, carried_only=packed)
+
+    def smallest(problem: Problem) -> int:
+        if name:
+            return theorem_b5.smallest_length(problem, theorem_b5.AGGREGATIONS[name])
+        return theorem_b5.least_length(problem, carried_only=packed)
+
+    return SingleHead(
+        lambda machine, X, problem, minimise: theorem_b5.attach(machine, X, problem, aggregation(problem, minimise)),
+        lambda problem, minimise: [{0: n} for n in theorem_b5.calls_by_round(problem, aggregation(problem, minimise))],
+        smallest,
+    )
+
+
+def window_single_head(name: str | None, packed: bool) -> SingleHead:
+    """Theorem D.1 with the variant of this name, or the best one."""
+
+    def variant(problem: Problem, minimise: str) -> str:
+        return name or theorem_d1.best(problem, minimise, carried_only=packed)
+
+    return SingleHead(
+        lambda machine, X, problem, minimise: theorem_d1.attach(
+            machine, X, problem, variant(problem, minimise), minimise, carried_only=packed
+        ),
+        lambda problem, minimise: [
+            {0: n}
+            for n in theorem_d1.calls_by_round(problem, variant(problem, minimise), minimise, carried_only=packed)
+        ],
+        lambda problem: min(
+            theorem_d1.smallest_length(problem, v, carried_only=packed)
+            for v in ([name] if name else theorem_d1.VARIANTS)
+        ),
+    )
+
+
+def single_head_for(problem: Problem, name: str | None) -> SingleHead:
+    """The construction of this name (None: the best) for the problem's mask. Raises RequestError where the mask has no such construction."""
+    mask, packed = problem.transformer.mask, problem.oracle_layers > 1
+    known: Sequence[str]
     if mask == NO_MASK:
-        return BEST_PACKED if packed else BEST_UNPACKED
-    raise RequestError("this mask is not supported yet", where="mask", right="none")
+        known = tuple(AGGREGATIONS)
+    else:
+        known = tuple(theorem_b5.AGGREGATIONS) if mask.window is None else theorem_d1.VARIANTS
+    if name is not None and name not in known:
+        raise RequestError(
+            f"construction {name} does not serve this mask", right=f"one of repaired, {', '.join(known)}"
+        )
+    if packed and name == "per-query":
+        raise RequestError(
+            "construction per-query needs oracles of one layer",
+            right="its sums, of unknown size, cannot pass through further layers",
+        )
+    if mask != NO_MASK:
+        return causal_single_head(name, packed) if mask.window is None else window_single_head(name, packed)
+    if name is not None:
+        return with_aggregation(name)
+    return BEST_PACKED if packed else BEST_UNPACKED
 
 
 # ======================================================================================================================
@@ -197,9 +255,9 @@ def then_numbers(mlp: TokenMap) -> TokenMap:
 
 
 @part_of("B.4")
-def repaired(problem: Problem, minimise: str = "calls", single: SingleHead | None = None) -> Program:
+def repaired(problem: Problem, minimise: str = "calls", name: str | None = None) -> Program:
     """The program for the whole transformer. Raises RequestError with the smallest M that would do."""
-    rows, single = plan_rows(problem, single)
+    rows, single = plan_rows(problem, name)
     machine = _machine(problem, rows.longest)
     X = machine.input("X", problem.N, problem.kinds)
     for stage in stages(problem, rows.attention):
@@ -209,7 +267,12 @@ def repaired(problem: Problem, minimise: str = "calls", single: SingleHead | Non
             at += head.d
             outputs.append(single.attach(machine, columns, head, minimise))
         joined = machine.join(*outputs, *([X] if stage.residual else []))
-        X = joined if stage.mlp is None else _mlp_calls(machine, joined, stage, rows.mlp)
+        if stage.mlp is None:
+            X = joined
+        elif problem.transformer.mask.causal:
+            X = _causal_mlp_calls(machine, joined, stage, rows.mlp)
+        else:
+            X = _mlp_calls(machine, joined, stage, rows.mlp)
     program = machine.program(X)
     if problem.oracle_layers * problem.oracle_heads == 1:
         return program
@@ -339,19 +402,19 @@ class CallRows:
         return max(self.attention, self.mlp)
 
 
-def plan_rows(problem: Problem, single: SingleHead | None = None) -> tuple[CallRows, SingleHead]:
+def plan_rows(problem: Problem, name: str | None = None) -> tuple[CallRows, SingleHead]:
     """How many of the M rows the synthetic rows of Lemma B.3 leave to the calls. Raises RequestError with the smallest M."""
     layers, packed = problem.oracle_layers, problem.oracle_layers > 1
-    single = single or single_head_for(problem.transformer.mask, packed)
+    single = single_head_for(problem, name)
     probe = stages(problem, problem.M)
     attention_extra = max(_synthetic_rows(problem, head) for stage in probe for head in stage.heads)
     mlp_extra = 2 + max((stage.numbers + 1 for stage in probe if stage.mlp), default=0) if packed else 0
     smallest = max(single.smallest(head) for stage in probe for head in stage.heads) + attention_extra
     for stage in probe:
         if stage.mlp is not None:
-            smallest = max(smallest, stage.numbers + 1 + mlp_extra)
-    name = "repaired" if layers == 1 else f"repaired with {layers} oracle layers"
-    require(problem.M, smallest, name)
+            smallest = max(smallest, stage.numbers + 1 + int(problem.transformer.mask.causal) + mlp_extra)
+    title = name or "repaired"
+    require(problem.M, smallest, title if layers == 1 else f"{title} with {layers} oracle layers")
     return CallRows(problem.M - attention_extra, problem.M - mlp_extra), single
 
 
@@ -372,6 +435,21 @@ def _mlp_calls(machine: Machine, numbers: Stored, stage: _Stage, M: int) -> Stor
     return _in_blocks(machine, numbers, mlp_oracle(numbers.kinds, rows, stage.bounds.value, stage.mlp))
 
 
+def _causal_mlp_calls(machine: Machine, numbers: Stored, stage: _Stage, M: int) -> Stored:
+    """The same under a causal mask: n+1 synthetic rows come first, so a call serves M-n-1 tokens."""
+    assert stage.mlp is not None
+    extra, answers = stage.numbers + 1, []
+    known: dict[int, Oracle] = {}
+    for at in range(0, numbers.rows, M - extra):
+        count = min(M - extra, numbers.rows - at)
+        if count not in known:
+            known[count] = mlp_oracle(numbers.kinds, count, stage.bounds.value, stage.mlp, causal=True)
+        own = machine.rows(numbers, at, at + count)
+        answer = machine.call(known[count], machine.stack(machine.gather(own, [0] * extra), own), role=MLP_ROLE)
+        answers.append(machine.rows(answer, extra, answer.rows))
+    return machine.stack(*answers)
+
+
 def _in_blocks(machine: Machine, numbers: Stored, oracle: Oracle) -> Stored:
     """A token-wise oracle on all tokens, block by block; blocks overlap, or repeat rows, to have exactly its length."""
     rows = oracle.rows
@@ -386,16 +464,25 @@ def _in_blocks(machine: Machine, numbers: Stored, oracle: Oracle) -> Stored:
     return machine.stack(*answers)
 
 
-def mlp_oracle(kinds: Sequence[Kind], rows: int, bound: Fraction, mlp: TokenMap) -> Oracle:
+def mlp_oracle(kinds: Sequence[Kind], rows: int, bound: Fraction, mlp: TokenMap, *, causal: bool = False) -> Oracle:
     """Carries n numbers of size below `bound` through an attention layer and applies a token-wise map to them.
 
-    Embedding `[logarithms (n) | one-hot role (n) | base]`, 2n+1 columns; needs at least n+1 rows.
+    Embedding `[logarithms (n) | one-hot role (n) | base]`, 2n+1 columns. Without a mask every row holds a token and has a role, at least
+    n+1 rows; under a causal mask a base row and n rows of roles come before the `rows` rows with tokens.
     """
     n = len(kinds)
-    roles = Rows(0, n, rows - n)
 
     def tokens(number: int | None, base: bool) -> TokenMap:
         return TokenMap.trace(kinds, lambda x: [*((w + bound).log() for w in x), *one_hot(number, n), int(base)])
+
+    if causal:
+        places = [(0, 1, tokens(None, True))] + [(1 + c, 2 + c, tokens(c, False)) for c in range(n)]
+        places.append((n + 1, n + 1 + rows, tokens(None, False)))
+        base_rows = 1
+    else:
+        roles = Rows(0, n, rows - n)
+        places = [(start, stop, tokens(c, base)) for start, stop, c, base in roles.roles()]
+        base_rows = roles.base
 
     identity = RationalMatrix.identity(n)
     head = Head(
@@ -405,27 +492,33 @@ def mlp_oracle(kinds: Sequence[Kind], rows: int, bound: Fraction, mlp: TokenMap)
     )
 
     def finish(out: list[Wire]) -> Sequence[Wire]:
-        values = [w - bound for w in unnormalised(out[:n], out[n], roles.base)]
+        values = [w - bound for w in unnormalised(out[:n], out[n], base_rows)]
         return mlp([v if kind is not Kind.NUMBER else v.number() for v, kind in zip(values, mlp.inputs, strict=True)])
 
     return Oracle(
-        PositionalMap(tuple((start, stop, tokens(c, base)) for start, stop, c, base in roles.roles())),
+        PositionalMap(tuple(places)),
         (Layer((head,), TokenMap.trace([Kind.VALUE] * (n + 1), finish)),),
+        CAUSAL if causal else NO_MASK,
     )
 
 
-def predict(problem: Problem, minimise: str = "calls", single: SingleHead | None = None) -> tuple[int, int]:
+def predict(problem: Problem, minimise: str = "calls", name: str | None = None) -> tuple[int, int]:
     """Calls and rounds: for each layer, the calls of all heads round by round, H'L' at a time, and the MLP calls, H' at a time."""
-    rows, single = plan_rows(problem, single)
+    rows, single = plan_rows(problem, name)
     slots = problem.oracle_heads * problem.oracle_layers
     calls = rounds = 0
     for stage in stages(problem, rows.attention):
         by_round = [single.calls_by_round(head, minimise) for head in stage.heads]
         for now in range(max(len(counts) for counts in by_round)):
-            here = sum(counts[now] for counts in by_round if now < len(counts))
-            calls, rounds = calls + ceiling(here, slots), rounds + 1
+            here: Counter[int] = Counter()
+            for counts in by_round:
+                here.update(counts[now] if now < len(counts) else {})
+            calls, rounds = calls + sum(ceiling(n, slots) for n in here.values()), rounds + 1
         if stage.mlp is not None:
-            own = min(rows.mlp, max(problem.N, stage.numbers + 1))
+            if problem.transformer.mask.causal:
+                own = rows.mlp - stage.numbers - 1
+            else:
+                own = min(rows.mlp, max(problem.N, stage.numbers + 1))
             calls, rounds = calls + ceiling(ceiling(problem.N, own), problem.oracle_heads), rounds + 1
     return calls, rounds
 
@@ -435,7 +528,12 @@ def _machine(problem: Problem, M: int, *, waive: Sequence[str] = (), residual: b
     heads = min(len(layer.heads) for layer in problem.transformer.layers)
     width = max(problem.d, ceiling(problem.d * problem.oracle_heads * problem.oracle_layers, heads))
     cost = max(layer.mlp.cost for layer in problem.transformer.layers) * problem.oracle_heads * problem.oracle_layers
-    return Machine(M, width, cost, waive=waive, residual=residual)
+    mask = problem.transformer.mask
+    if mask.window is not None:
+        # The token-wise window of Theorem D.1: a factor r + s, constant there.
+        keys = min(mask.window, problem.N) + min(mask.sinks, problem.N)
+        cost += 16 * keys * (problem.d + 2) ** 2 * problem.oracle_heads * problem.oracle_layers
+    return Machine(M, width, cost, waive=waive, declared_gather=mask.causal, residual=residual)
 
 
 # ======================================================================================================================
@@ -443,21 +541,23 @@ def _machine(problem: Problem, M: int, *, waive: Sequence[str] = (), residual: b
 # ======================================================================================================================
 
 
-def _offer_repaired(name: str, description: str, single: SingleHead | None) -> None:
+def _offer_repaired(title: str, description: str, name: str | None) -> None:
     REGISTRY.offer(
         Construction(
-            name,
+            title,
             "B.4",
             description,
-            lambda problem, minimise: repaired(problem, minimise, single),
-            lambda problem, minimise: predict(problem, minimise, single),
+            lambda problem, minimise: repaired(problem, minimise, name),
+            lambda problem, minimise: predict(problem, minimise, name),
         )
     )
 
 
 _offer_repaired("repaired", "legal in the paper's own model; the best aggregation", None)
 for _name in AGGREGATIONS:
-    _offer_repaired(_name, f"repaired, with the {_name} aggregation", with_aggregation(_name))
+    _offer_repaired(_name, f"repaired, with the {_name} aggregation", _name)
+for _name in theorem_d1.VARIANTS:
+    _offer_repaired(_name, f"repaired, windows by the {_name} variant", _name)
 REGISTRY.offer(
     Construction(
         "printed",

@@ -105,9 +105,8 @@ def calls_by_round(problem: Problem, aggregation: CausalAggregation) -> list[int
         if aggregation.plan is not None:
             add(plan_rounds(aggregation.plan(n)))
         else:
-            add([n, *merge_rounds(n, M)] if n > 1 else [1])
-            if n > 1:
-                add([0, *merge_rounds(n, M)], min(b, N - s * b) - 1)
+            add([n])
+            add([0, *(sum(now.values()) for now in merge_rounds(n, M))], min(b, N - s * b))
     return counts
 
 
@@ -117,11 +116,20 @@ def closed_calls(N: int, b: int) -> int:
     return n * n if b > 1 else n * (n + 1) // 2
 
 
-def best(problem: Problem, minimise: str) -> CausalAggregation:
-    """The aggregation with the fewest calls, or rounds. Raises RequestError with the smallest M that would do."""
-    fitting = [a for a in AGGREGATIONS.values() if problem.M >= smallest_length(problem, a)]
+def least_length(problem: Problem, *, carried_only: bool = False) -> int:
+    """The least M that would do for some aggregation."""
+    return min(smallest_length(problem, a) for a in AGGREGATIONS.values() if a.plan is not None or not carried_only)
+
+
+def best(problem: Problem, minimise: str, *, carried_only: bool = False) -> CausalAggregation:
+    """The aggregation with the fewest calls, or rounds; with `carried_only`, among those whose sums travel as logarithms.
+
+    (Inside oracles of several layers other sums, of unknown size, cannot pass.) Raises RequestError with the smallest M that would do.
+    """
+    allowed = [a for a in AGGREGATIONS.values() if a.plan is not None or not carried_only]
+    fitting = [a for a in allowed if problem.M >= smallest_length(problem, a)]
     if not fitting:
-        require(problem.M, min(smallest_length(problem, a) for a in AGGREGATIONS.values()), "repaired")
+        require(problem.M, least_length(problem, carried_only=carried_only), "repaired")
 
     def cost(a: CausalAggregation) -> tuple[int, int]:
         counts = calls_by_round(problem, a)

@@ -205,7 +205,7 @@ def test_every_call_is_lawful_and_counted(N, M, d):
         assert cost.longest_input <= M
         assert (cost.calls, cost.rounds) == (predicted.calls, predicted.rounds), name
         assert (cost.embedding, cost.parameters) == (predicted.embedding, predicted.parameters), name
-        assert sum(aggregation.calls_by_round(N, M, d + 1)) == cost.calls
+        assert sum(sum(now.values()) for now in aggregation.calls_by_round(N, M, d + 1)) == cost.calls
         assert len(aggregation.calls_by_round(N, M, d + 1)) == cost.rounds
 
 

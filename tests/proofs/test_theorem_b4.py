@@ -124,13 +124,12 @@ def test_printed_with_waived_rules_against_fractions(model):
 @given(models())
 def test_every_aggregation(name, model):
     problem = replace(problem_of(*model), oracle_layers=1)
-    single = theorem_b4.with_aggregation(name)
     try:
-        program = theorem_b4.repaired(problem, "calls", single)
+        program = theorem_b4.repaired(problem, "calls", name)
     except RequestError:
         return
     assert_equals_hand(program, model)
-    assert (program.cost.calls, program.cost.rounds) == theorem_b4.predict(problem, "calls", single)
+    assert (program.cost.calls, program.cost.rounds) == theorem_b4.predict(problem, "calls", name)
 
 
 @given(st.integers(2, 40), st.integers(1, 4), st.integers(1, 3), st.integers(1, 3))
@@ -198,7 +197,7 @@ def last_block_not_shifted(monkeypatch):
 
 
 def packing_not_counted(monkeypatch):
-    monkeypatch.setattr(theorem_b4, "predict", lambda p, minimise="calls", single=None: (1, 1))
+    monkeypatch.setattr(theorem_b4, "predict", lambda p, minimise="calls", name=None: (1, 1))
 
 
 @pytest.mark.parametrize(
