@@ -3,6 +3,15 @@
 **Statement.** A transformer with a causal mask is simulated by `O((N/M)^2 HL/(H'L'))` calls to oracles with a causal mask.
 This module has the single-head single-layer case; `proofs.theorem_b4` composes heads and layers.
 
+**Claim B.6, as printed** (`printed_b6`). Rows `[0,1]`, then `[x_j,1]`, causal: row i+1 gives `r = sum_{j<=i} a_ij / (sum + E(0))`. Right, but for M+1 rows (R3);
+its displayed denominator sums one term too many for the row it describes (R7), and its displayed score matrix lacks the +1 of `W' = diag(W,1)` (N13), without
+which the inversion is off by the factor E(1).
+
+**Theorem B.5, as printed** (`printed`). Blocks t' < t of M tokens, `A1 = sum over S_t' and [i]`, `A2 = sum over S_t' minus [i]`. Read literally the split is by
+the tokens' numbers, so A1 is the whole block and A2 is empty (N1), while the causal calls split by the position inside the block. The call for B2/A2 reverses both blocks without shift or zero row, so
+it contains the diagonal position, which the call for A2 does not (N2); with the zero row kept it yields `B2/(A2+1)` instead. Each reading (`READINGS`) is run; the smallest
+failure is N = 4, M = 2, d = 1. With `B2 = (B2/(A2+1)) (A2+1)` (reading `corrected`) the output is right.
+
 **Repaired** (`attach`; legal in the paper's own model, with a declared row gather). Blocks of b = M-r-1 tokens, r = m+1. For each block of queries: one
 forward call on its own keys, which is the causal mask within the block, and for each earlier block of keys one forward and one reverse call
 (`proofs.causal`), the repaired A1 and A2: split by position *inside* the block. What earlier calls found is carried by fused transport; the plan
@@ -22,15 +31,19 @@ from fractions import Fraction
 from proofs.aggregation import Node, Plan, ceiling, merge_rounds, plan_rounds, require
 from proofs.causal import CausalCalls
 from proofs.lemma_a2 import token_sum
-from proofs.lemma_b1 import large_head, machine_for
+from proofs.lemma_b1 import invert_ratio, large_head, machine_for
 from proofs.registry import REGISTRY
+from verify.arithmetic.interface import Kind
+from verify.arithmetic.matrix import RationalMatrix
 from verify.claims.claim import Claim, part_of
-from verify.oracle.machine import Machine, Stored
+from verify.errors import RuleBroken
+from verify.oracle.machine import DIVISIBILITY, INPUT_LENGTH, OUTSIDE_ARITHMETIC, Machine, Stored
 from verify.oracle.oracle import Oracle
 from verify.oracle.problem import Problem
 from verify.oracle.program import Program
-from verify.transformer.attention import CAUSAL
-from verify.transformer.token_map import Wire
+from verify.transformer.attention import CAUSAL, Head
+from verify.transformer.model import Layer
+from verify.transformer.token_map import PositionalMap, TokenMap, Wire
 
 B5 = REGISTRY.add(
     Claim(
@@ -41,6 +54,179 @@ B5 = REGISTRY.add(
         aliases=("3.5",),
     )
 )
+
+
+B6 = REGISTRY.add(
+    Claim(
+        "B.6",
+        "Prefix weights under a causal mask",
+        "With a first row [0, 1] and values 0, 1, ..., 1 a causal oracle's row i+1 outputs sum_{j<=i} a_ij / (sum_{j<=i} a_ij + E(0)).",
+        "Claim B.6, Appendix B.5",
+    )
+)
+
+
+# ======================================================================================================================
+# As printed
+# ======================================================================================================================
+
+READINGS = ("by number", "diagonal kept", "zero row kept", "corrected")
+"""Readings of the printed text: A2 empty as its definition says; B2/A2 from the call without zero row; from the call with it; and the latter corrected."""
+
+
+def printed_rows(
+    problem: Problem, *, zero_row: bool, tokens: bool, finish: Callable[[list[Wire]], Sequence[Wire]] | None = None
+) -> Oracle:
+    """A printed causal call on rows `[key token | query token]`, with the zero row first or without it.
+
+    Values are the tokens' (`tokens`) or the indicators 1 of real rows; `finish` is the layer MLP.
+    """
+    d, head, M = problem.d, problem.head, problem.M
+    kinds = problem.kinds * 2
+    real = TokenMap.trace(kinds, lambda x: [*x, 1])
+    ranges = [(0, M, real)]
+    if zero_row:
+        ranges = [(0, 1, TokenMap.trace(kinds, lambda x: [*x, 0])), (1, M + 1, real)]
+    W_V = (
+        RationalMatrix.blocks(2 * d + 1, head.width, [(0, 0, head.W_V)])
+        if tokens
+        else RationalMatrix.from_entries(2 * d + 1, 1, {(2 * d, 0): 1})
+    )
+    built = Head(
+        RationalMatrix.blocks(2 * d + 1, head.W_Q.width, [(d, 0, head.W_Q)]),
+        RationalMatrix.blocks(2 * d + 1, head.W_K.width, [(0, 0, head.W_K)]),
+        W_V,
+    )
+    outputs = [Kind.VALUE] * W_V.width
+    mlp = TokenMap.trace(outputs, finish) if finish else TokenMap.identity(outputs)
+    return Oracle(PositionalMap(tuple(ranges)), (Layer((built,), mlp),), CAUSAL)
+
+
+def printed_b6(problem: Problem, *, plus_one: bool = True) -> Oracle:
+    """Claim B.6's oracle for M tokens: rows `[0,1]`, `[x_j,1]`, `W' = diag(W,1)`, and the inversion as layer MLP.
+
+    Without `plus_one` the real-real scores lack the +1, as the displayed matrix has it (N13).
+    """
+    d, head, M = problem.d, problem.head, problem.M
+    one = RationalMatrix.identity(1)
+    # Columns: token, the constant 1, the indicator of real rows, the indicator of the zero row.
+    key_of_one = d if plus_one else d + 2
+    W_Q = RationalMatrix.blocks(d + 3, head.W_Q.width + 1, [(0, 0, head.W_Q), (d, head.W_Q.width, one)])
+    W_K = RationalMatrix.blocks(d + 3, head.W_K.width + 1, [(0, 0, head.W_K), (key_of_one, head.W_K.width, one)])
+    W_V = RationalMatrix.from_entries(d + 3, 1, {(d + 1, 0): 1})
+    return Oracle(
+        PositionalMap(
+            (
+                (0, 1, TokenMap.trace(problem.kinds, lambda x: [*x, 1, 0, 1])),
+                (1, M + 1, TokenMap.trace(problem.kinds, lambda x: [*x, 1, 1, 0])),
+            )
+        ),
+        (Layer((Head(W_Q, W_K, W_V),), TokenMap.trace([Kind.VALUE], invert_ratio)),),
+        CAUSAL,
+    )
+
+
+def b6_program(problem: Problem, *, plus_one: bool = True) -> Program:
+    """Claim B.6 on all N = M tokens; the output is the prefix weights, one for each token."""
+    machine = _printed_machine(problem)
+    X = machine.input("X", problem.N, problem.kinds)
+    zero = machine.constants([[0] * problem.d])
+    answer = machine.call(printed_b6(problem, plus_one=plus_one), machine.stack(zero, X))
+    return machine.program(machine.rows(answer, 1, problem.N + 1))
+
+
+@part_of("B.5")
+def printed(problem: Problem, reading: str) -> Program:
+    """The printed construction in one of its `READINGS`, with the rules that it breaks waived. Raises RuleBroken if M does not divide N."""
+    machine = _printed_machine(problem)
+    X = machine.input("X", problem.N, problem.kinds)
+    return machine.program(attach_printed(machine, X, problem, reading))
+
+
+def attach_printed(machine: Machine, X: Stored, problem: Problem, reading: str) -> Stored:
+    """The printed construction on a matrix that a machine with waived rules already holds."""
+    N, M, d = problem.N, problem.M, problem.d
+    if N % M:
+        raise RuleBroken(DIVISIBILITY, M, N, "the printed construction cuts N tokens into N/M blocks of M")
+    zero = machine.constants([[0] * d])
+    both_zero = machine.join(zero, zero)
+    own_weights = printed_b6(problem)
+    weights = printed_rows(problem, zero_row=True, tokens=False, finish=invert_ratio)
+    ratio = printed_rows(problem, zero_row=False, tokens=True)
+    kept = printed_rows(problem, zero_row=True, tokens=True)
+    answers = []
+    for s in range(N // M):
+        queries = machine.rows(X, s * M, (s + 1) * M)
+        parts: list[Stored] = []
+        for t in range(s):
+            keys = machine.rows(X, t * M, (t + 1) * M)
+            pair = machine.join(keys, queries)
+            A1 = machine.rows(machine.call(weights, machine.stack(both_zero, pair), role="A1"), 1, M + 1)
+            parts += [machine.call(ratio, pair, role="B1/A1"), A1]
+            if reading == "by number":
+                continue
+            backwards = list(range(M - 1, -1, -1))
+            reversed_pair = machine.join(machine.gather(keys, backwards), machine.gather(queries, backwards))
+            shifted = machine.join(
+                machine.stack(zero, machine.gather(keys, backwards)),
+                machine.stack(machine.gather(queries, backwards), zero),
+            )
+            A2 = machine.gather(machine.rows(machine.call(weights, shifted, role="A2"), 0, M), backwards)
+            if reading == "diagonal kept":
+                B2 = machine.call(ratio, reversed_pair, role="B2/A2")
+            else:
+                B2 = machine.rows(machine.call(kept, shifted, role="B2/A2"), 0, M)
+            parts += [machine.gather(B2, backwards), A2]
+        pair = machine.join(queries, queries)
+        A = machine.rows(machine.call(own_weights, machine.stack(zero, queries), role="A1"), 1, M + 1)
+        parts += [machine.call(ratio, pair, role="B1/A1"), A]
+        aggregate = _printed_sum(problem, len(parts) // 2, s, reading)
+        answers.append(
+            machine.outside(aggregate, machine.join(*parts), detail="the aggregation is not given as oracle calls")
+        )
+    return machine.stack(*answers)
+
+
+def _printed_sum(problem: Problem, terms: int, s: int, reading: str) -> TokenMap:
+    """`sum (B/A) A / sum A` over all parts; the corrected reading multiplies `B2/(A2+1)` by `A2+1`."""
+    m = problem.head.width
+
+    def aggregate(x: list[Wire]) -> Sequence[Wire]:
+        parts = [(x[t * (m + 1) : t * (m + 1) + m], x[t * (m + 1) + m]) for t in range(terms)]
+        factors = [
+            A + 1 if reading == "corrected" and t % 2 == 1 and t < 2 * s else A for t, (_, A) in enumerate(parts)
+        ]
+        total = _sum([A for _, A in parts])
+        numerators = [
+            _sum([ratio[c] * factor for (ratio, _), factor in zip(parts, factors, strict=True)]) for c in range(m)
+        ]
+        return problem.mlp([numerator / total for numerator in numerators])
+
+    return TokenMap.trace([Kind.VALUE] * (terms * (m + 1)), aggregate)
+
+
+def _sum(wires: Sequence[Wire]) -> Wire:
+    total = wires[0]
+    for wire in wires[1:]:
+        total = total + wire
+    return total
+
+
+def _printed_machine(problem: Problem) -> Machine:
+    machine = machine_for(problem, waive=(INPUT_LENGTH, OUTSIDE_ARITHMETIC))
+    machine.declared_gather = True
+    return machine
+
+
+def predict_printed(problem: Problem, reading: str) -> tuple[int, int]:
+    """Calls and rounds: for each block two calls on its own keys, and four (two, by number) for each earlier block; one round."""
+    n = problem.N // problem.M
+    return 2 * n + (2 if reading == "by number" else 4) * n * (n - 1) // 2, 1
+
+
+# ======================================================================================================================
+# Repaired
+# ======================================================================================================================
 
 
 @dataclass(frozen=True)
