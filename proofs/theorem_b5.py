@@ -33,9 +33,13 @@ from proofs.causal import CausalCalls
 from proofs.lemma_a2 import token_sum
 from proofs.lemma_b1 import invert_ratio, large_head, machine_for
 from proofs.registry import REGISTRY
-from verify.arithmetic.interface import Kind
+from verify.arithmetic.interface import Arithmetic, Column, Kind
 from verify.arithmetic.matrix import RationalMatrix
 from verify.claims.claim import Claim, part_of
+from verify.claims.compare import Instance, exact_rows, on_instances, universal, within_target
+from verify.claims.functions import Function, for_every_input, program_of
+from verify.claims.samples import sample, samples
+from verify.claims.verdict import Outcome, Scope, Status
 from verify.errors import RuleBroken
 from verify.oracle.machine import DIVISIBILITY, INPUT_LENGTH, OUTSIDE_ARITHMETIC, Machine, Stored
 from verify.oracle.oracle import Oracle
@@ -423,3 +427,384 @@ def _per_query(machine: Machine, X: Stored, problem: Problem) -> Stored:
 def under_causal_mask(oracle: Oracle) -> Oracle:
     """The same oracle with a causal mask."""
     return Oracle(oracle.input_map, oracle.layers, CAUSAL)
+
+
+# ======================================================================================================================
+# Claims
+# ======================================================================================================================
+
+N1 = REGISTRY.add(
+    Claim(
+        "N1",
+        "A2 is empty as defined",
+        "For t' < t and i in S_t every token of S_t' comes before i, so S_t' minus [i], the range of A2, is empty; the calls split by the "
+        "position inside the block instead.",
+        "Theorem B.5, Appendix B.5",
+        kind="finding",
+    )
+)
+N2 = REGISTRY.add(
+    Claim(
+        "N2",
+        "The calls for A2 and B2/A2 do not match",
+        "The call for B2/A2 includes the diagonal position, the call for A2 does not; with the zero row kept it yields B2/(A2+1). Either "
+        "reading gives a wrong attention output.",
+        "Theorem B.5, Appendix B.5",
+        kind="finding",
+    )
+)
+N13 = REGISTRY.add(
+    Claim(
+        "N13",
+        "Missing +1 in the displayed scores",
+        "Claim B.6's displayed score matrix lacks the +1 in its real-real entries; read literally the inversion is off by the factor E(1).",
+        "Claim B.6, Appendix B.5",
+        kind="finding",
+    )
+)
+R7 = REGISTRY.add(
+    Claim(
+        "R7",
+        "Denominator of claim B.6",
+        "The displayed denominator sum_{j<=i} a_(i-1),j + exp(0) has one term too many; row i outputs sum_{j<=i-1} a_(i-1),j over "
+        "sum_{j<=i-1} a_(i-1),j + exp(0).",
+        "Review, minor comment 3",
+        kind="comment",
+    )
+)
+
+UNIVERSAL_SIZES = [(1, 1, 1), (2, 2, 1), (3, 2, 1), (4, 4, 1), (6, 4, 1), (6, 5, 1), (7, 6, 1), (5, 5, 2)]
+INSTANCE_SIZES = [(1, 1, 1), (3, 2, 1), (5, 4, 1), (9, 5, 1), (11, 6, 2), (12, 7, 2)]
+GRID = [(N, M, d) for N in (*range(1, 14), 25) for M in (*range(1, 9), 12) for d in (1, 2)]
+PRINTED_SIZES = [(1, 1, 1), (2, 1, 1), (2, 2, 1), (3, 1, 1), (3, 3, 1), (4, 2, 1), (6, 2, 1), (6, 3, 1), (4, 2, 2)]
+
+
+def _fitting(aggregation: CausalAggregation, sizes: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    least = 2 if aggregation.plan is None else 0
+    return [(N, M, m) for N, M, m in sizes if min(N, least or m + 3) <= M]
+
+
+def _register(aggregation: CausalAggregation) -> None:
+    def build(problem: Problem) -> Program:
+        return repaired(problem, aggregation)
+
+    @B5.check(
+        "repaired",
+        "symbolic",
+        name=f"identity-{aggregation.name}",
+        predicate="output = causal attention output as rational functions of all weights and values",
+        implies="the repaired construction is exact for every input of these sizes (values below the declared bound where logarithms are used)",
+        assumes=("FLINT",),
+    )
+    def identity() -> Outcome:
+        sizes = _fitting(aggregation, UNIVERSAL_SIZES)
+        problems = [Problem.universal(N, M, m, mask=CAUSAL) for N, M, m in sizes]
+        return universal(build, problems, sizes=f"(N, M, value columns) in {sizes}")
+
+    @B5.check(
+        "repaired",
+        "exact",
+        name=f"instances-{aggregation.name}",
+        predicate="output = direct evaluation under the causal mask, entry by entry",
+        implies="the repaired construction is exact on these instances under both kernels",
+        assumes=("FLINT", "Lindemann"),
+    )
+    def instances() -> Outcome:
+        return on_instances(build, list(samples(_fitting(aggregation, INSTANCE_SIZES), mask=CAUSAL)))
+
+    @B5.check(
+        "repaired",
+        "ball",
+        name=f"target-{aggregation.name}",
+        predicate="||output_i - direct_i|| <= 2^-N ||direct_i|| for every row i, by enclosures",
+        implies="the run meets the paper's definition of simulation at working precision",
+        assumes=("Arb",),
+    )
+    def target() -> Outcome:
+        # W_V = identity and no zero token: no row of the output vanishes, which balls could not show.
+        found = []
+        for N, M, d in ((12, 6, 2), (15, 8, 1)):
+            given = sample(N, M, d, 11, mask=CAUSAL)
+            W = given.problem.head
+            head = Head(W.W_Q, W.W_K, RationalMatrix.identity(d))
+            X = tuple(tuple(x + 3 for x in column) for column in given.X)
+            found.append(Instance(Problem.single_head(N, M, head, mask=CAUSAL, bound=8), X))
+        return within_target(build, found)
+
+    @B5.check(
+        "repaired",
+        "integers",
+        name=f"cost-{aggregation.name}",
+        predicate="counted calls and rounds = formula (and ceil(N/b)^2 for carried sums); longest input <= M; no rule broken",
+        implies="the cost formula holds at these sizes and the construction is legal in the paper's model",
+    )
+    def cost() -> Outcome:
+        sizes = _fitting(aggregation, GRID)
+        for N, M, d in sizes:
+            problem = sample(N, M, d, 0, mask=CAUSAL).problem
+            program, counts = build(problem), calls_by_round(problem, aggregation)
+            counted = (program.cost.calls, program.cost.rounds)
+            closed = (
+                aggregation.plan is None or N <= M or closed_calls(N, block_size(problem, aggregation)) == sum(counts)
+            )
+            if (
+                counted != (sum(counts), len(counts))
+                or not closed
+                or program.cost.longest_input > M
+                or program.broken_rules
+            ):
+                return Outcome(
+                    Status.REFUTED,
+                    Scope.instance(),
+                    "the program",
+                    f"N = {N}, M = {M}, d = {d}",
+                    f"counted {counted}, formula {counts}",
+                )
+        return Outcome(
+            Status.PROVED,
+            Scope.sizes(f"{len(sizes)} sizes (N, M, d) up to N = 25, M = 12"),
+            "the programs",
+            "sizes on a grid, edges included",
+            f"formulas and counts agree at all {len(sizes)} sizes",
+            {"sizes": len(sizes)},
+        )
+
+
+for _aggregation in AGGREGATIONS.values():
+    _register(_aggregation)
+
+
+def first_failure(reading: str) -> Outcome:
+    """The smallest (N, M) at which a reading of the printed construction is wrong, with a small exact instance of it."""
+    found = universal(
+        lambda p: printed(p, reading),
+        (Problem.universal(N, M, m, mask=CAUSAL) for N, M, m in sorted(PRINTED_SIZES)),
+        sizes=f"(N, M, value columns) in {PRINTED_SIZES}",
+    )
+    if found.status is not Status.REFUTED:
+        return found
+    N, M = found.evidence["N"], found.evidence["M"]
+    # The smallest instance: tokens 0 except one value 1 at a key after the query's position in an earlier block.
+    X = tuple(tuple(Fraction(int(j == at)) for j in range(N)) for at in (1,))
+    head = Head(RationalMatrix.zero(1, 1), RationalMatrix.zero(1, 1), RationalMatrix.identity(1))
+    instance = Instance(Problem.single_head(N, M, head, mask=CAUSAL), X, ("exp2",))
+    worked = on_instances(lambda p: printed(p, reading), [instance])
+    return Outcome(
+        Status.REFUTED,
+        found.scope,
+        f"the printed construction, reading `{reading}`, on tokens in general position",
+        f"{found.input}; the smallest among {sorted(PRINTED_SIZES)}",
+        f"{found.detail}; for instance equal weights and tokens {[str(x) for x in X[0]]}: {worked.detail}",
+        {**found.evidence, "reading": reading, "instance": dict(worked.evidence)},
+    )
+
+
+def _register_reading(reading: str) -> None:
+    expected = Status.PROVED if reading == "corrected" else Status.REFUTED
+
+    @B5.check(
+        "corrected" if reading == "corrected" else "printed",
+        "symbolic",
+        name=f"reading-{reading.replace(' ', '-')}",
+        predicate="with the broken rules waived, output = causal attention output",
+        implies="this reading of the printed construction is right",
+        expects=expected,
+        assumes=("FLINT",),
+    )
+    def check() -> Outcome:
+        return first_failure(reading)
+
+
+for _reading in READINGS:
+    _register_reading(_reading)
+
+
+@B5.check(
+    "printed",
+    "integers",
+    name="legal",
+    predicate="no call reads more than M rows, and no arithmetic happens outside the oracles",
+    implies="the printed construction is legal in the paper's model",
+    expects=Status.REFUTED,
+)
+def printed_is_legal() -> Outcome:
+    """Claim B.6's first row is there at every size; the smallest is N = M = 1."""
+    program = printed(sample(1, 1, 1, 0, mask=CAUSAL).problem, "corrected")
+    rules = [{"rule": b.rule, "limit": b.limit, "needed": b.needed} for b in program.broken_rules]
+    return Outcome(
+        Status.REFUTED if rules else Status.PROVED,
+        Scope.every_size(),
+        "the printed construction's calls",
+        "N = M = 1 (the smallest); every block is fed with one more row",
+        "; ".join(f"{r['rule']}: limit {r['limit']}, needed {r['needed']}" for r in rules) or "no rule broken",
+        {"N": 1, "M": 1, "broken_rules": rules},
+    )
+
+
+def prefix_weights(n: int, *, plus_one: bool = True) -> Function:
+    """Claim B.6 on n tokens (q, k) beside the prefix sums of their weights."""
+    head = Head(
+        RationalMatrix.from_entries(2, 1, {(0, 0): 1}),
+        RationalMatrix.from_entries(2, 1, {(1, 0): 1}),
+        RationalMatrix.zero(2, 1),
+    )
+    problem = replace(Problem.single_head(n, n, head, mask=CAUSAL), kinds=(Kind.SCORE, Kind.SCORE))
+
+    def reference(arithmetic: Arithmetic, X: list[Column]) -> list[Column]:
+        q, k = X
+        sums = []
+        for i in range(n):
+            weights = arithmetic.exp(arithmetic.multiply(q[i : i + 1] * (i + 1), k[: i + 1]))
+            total = weights[:1]
+            for j in range(1, i + 1):
+                total = arithmetic.add(total, weights[j : j + 1])
+            sums.append(total)
+        return [arithmetic.concatenate(sums)]
+
+    evaluate = program_of(b6_program(problem, plus_one=plus_one))
+    return Function(f"N = M = {n}", n, problem.kinds, (Kind.VALUE,), evaluate, reference, ((0, 1),))
+
+
+@B6.check(
+    "printed",
+    "symbolic",
+    name="identity-waived",
+    predicate="with the length rule waived, the inverted outputs = prefix sums of weights",
+    implies="the claim's algebra is right for every input of these sizes",
+    assumes=("FLINT",),
+)
+def b6_identity() -> Outcome:
+    """With the +1 that W' = diag(W,1) gives to every score."""
+    return for_every_input(
+        [prefix_weights(n) for n in range(1, 7)], object_="claim B.6's oracle", sizes="N = M up to 6"
+    )
+
+
+@B6.check(
+    "printed",
+    "integers",
+    name="legal",
+    predicate="the call reads at most M rows",
+    implies="the claim's oracle is legal",
+    expects=Status.REFUTED,
+)
+def b6_is_legal() -> Outcome:
+    """The first row [0,1] comes on top of M tokens, for every M."""
+    lengths = {n: b6_program(replace(Problem.universal(n, n, 1, mask=CAUSAL))).cost.longest_input for n in (1, 2, 3)}
+    return Outcome(
+        Status.REFUTED if all(length == n + 1 for n, length in lengths.items()) else Status.PROVED,
+        Scope.every_size(),
+        "the rows of claim B.6's call",
+        "M tokens; smallest M = 1",
+        "M+1 rows: limit 1, needed 2 at M = 1",
+        {"rows by M": {str(n): length for n, length in lengths.items()}},
+    )
+
+
+@N1.check(
+    "printed",
+    "integers",
+    predicate="S_t' minus [i] is empty for all t' < t and i in S_t",
+    implies="as defined, A2 = 0 and A1 is the whole block, which the causal calls do not compute",
+)
+def a2_is_empty() -> Outcome:
+    """Every token of S_t' is at most t'M < i. Enumerated up to N = 24."""
+    for N in range(1, 25):
+        for M in (M for M in range(1, N + 1) if N % M == 0):
+            for t in range(2, N // M + 1):
+                for earlier in range(1, t):
+                    block = set(range((earlier - 1) * M + 1, earlier * M + 1))
+                    if any(block - set(range(1, i + 1)) for i in range((t - 1) * M + 1, t * M + 1)):
+                        return Outcome(
+                            Status.REFUTED, Scope.instance(), "S_t' minus [i]", f"N = {N}, M = {M}", "not empty"
+                        )
+    return Outcome(
+        Status.PROVED,
+        Scope("every size: t' < t gives j <= t'M < (t-1)M + 1 <= i; enumerated up to N = 24"),
+        "the index sets of A1 and A2",
+        "blocks of M tokens numbered from 1",
+        "A2's range is always empty; with A2 = 0 the construction first fails at N = 4, M = 2 (see B.5, reading `by number`)",
+        {"first failure": dict(first_failure("by number").evidence)},
+    )
+
+
+@N2.check(
+    "printed",
+    "symbolic",
+    predicate="both readings of the call for B2/A2 fail, and B2 = (B2/(A2+1)) (A2+1) removes the failure",
+    implies="the printed calls for A2 and B2/A2 cannot be used together",
+    assumes=("FLINT",),
+)
+def b2_does_not_match() -> Outcome:
+    """The two readings and their correction, on tokens in general position."""
+    outcomes = {reading: first_failure(reading) for reading in READINGS[1:]}
+    wrong = all(outcomes[reading].status is Status.REFUTED for reading in READINGS[1:3])
+    proved = wrong and outcomes["corrected"].status is Status.PROVED
+    return Outcome(
+        Status.PROVED if proved else Status.REFUTED,
+        Scope.sizes(f"(N, M, value columns) in {PRINTED_SIZES}"),
+        "the printed construction in three readings",
+        "tokens in general position",
+        "; ".join(f"{reading}: {o.detail}" for reading, o in outcomes.items()),
+        {reading: dict(o.evidence) for reading, o in outcomes.items()},
+    )
+
+
+@N13.check(
+    "printed",
+    "symbolic",
+    predicate="with scores <q,k> between real rows and 1 against the first row, the inversion returns A/E(1), not A",
+    implies="the +1 is needed in every entry, as W' = diag(W,1) gives it; the display is a slip",
+    assumes=("FLINT", "text of the paper"),
+)
+def display_without_one() -> Outcome:
+    """The literal display beside the prefix sums, and beside the prefix sums divided by E(1)."""
+    literal = for_every_input([prefix_weights(1, plus_one=False)], object_="the displayed scores", sizes="N = M = 1")
+
+    def divided(n: int) -> Function:
+        plain = prefix_weights(n, plus_one=False)
+
+        def reference(arithmetic: Arithmetic, X: list[Column]) -> list[Column]:
+            one = arithmetic.exp(arithmetic.numbers([Fraction(1)] * n))
+            return [arithmetic.divide(plain.reference(arithmetic, X)[0], one)]
+
+        return replace(plain, reference=reference)
+
+    off = for_every_input([divided(n) for n in range(1, 6)], object_="the displayed scores", sizes="N = M up to 5")
+    proved = literal.status is Status.REFUTED and off.status is Status.PROVED
+    return Outcome(
+        Status.PROVED if proved else Status.REFUTED,
+        off.scope,
+        "claim B.6 with the displayed scores",
+        "N = M up to 5, every score an indeterminate",
+        "the inversion returns A/E(1); smallest: N = M = 1, kernel exp2, score 0: 1/2 instead of 1",
+        {"smallest": {"N": 1, "M": 1, "kernel": "exp2", "computed": "1/2", "needed": "1"}},
+    )
+
+
+@R7.check(
+    "printed",
+    "exact",
+    predicate="the oracle's ratio for a token differs from the displayed quotient and equals the corrected one",
+    implies="the sum in the denominator ends at the token itself",
+)
+def denominator() -> Outcome:
+    """Equal weights (all scores 0): token i gives i/(i+1); the display's denominator would be i + 2 for every token but the last."""
+    nothing = RationalMatrix.zero(1, 1)
+    for n in (1, 2, 3):
+        problem = Problem.single_head(n, n, Head(nothing, nothing, nothing), mask=CAUSAL)
+        built = printed_b6(problem)
+        bare = Oracle(built.input_map, (replace(built.layers[0], mlp=TokenMap.identity([Kind.VALUE])),), CAUSAL)
+        ratios = [row[0] for row in exact_rows(bare, [[Fraction(0)] * (n + 1)])][1:]
+        corrected = [str(Fraction(i, i + 1)) for i in range(1, n + 1)]
+        displayed = [str(Fraction(i, min(i + 1, n) + 1)) for i in range(1, n + 1)]
+        if ratios != corrected or (n > 1 and ratios == displayed):
+            return Outcome(Status.REFUTED, Scope.instance(), "the ratios", f"N = M = {n}", f"{ratios}")
+    return Outcome(
+        Status.PROVED,
+        Scope.instance(3),
+        "claim B.6's ratios before inversion, kernel exp2",
+        "equal weights, N = M = 1, 2, 3; smallest difference at N = 2",
+        "token 1 of 2 gives 1/2; the displayed denominator would give 1/3",
+        {"N": 2, "weights": "all 1", "oracle": "1/2", "displayed": "1/3"},
+    )
