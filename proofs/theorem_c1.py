@@ -118,7 +118,7 @@ N25 = REGISTRY.add(
     Claim(
         "N25",
         "The second condition: no log d is needed, and coordinates do not give it",
-        "Theorem C.1's second condition suffices, but a union over coordinates gives it only up to d = 4 (it asks for "
+        "Theorem C.1's second condition suffices, but Hoeffding's inequality with a union over coordinates gives it only up to d = 4 (it asks for "
         "M >= 32 d log(40 d N)/(eps^2 D^2)); a bound for vectors gives it for every d, without the term log d and with a smaller constant.",
         "Theorem 4.1 = Theorem C.1, second condition on M",
         kind="finding",
