@@ -12,9 +12,11 @@ from proofs import (
     section_1_2,
     section_2_1,
     theorem_b4,
+    theorem_b5,
     theorem_c1,
     theorem_c1_findings,
     theorem_c2,
+    theorem_d1,
     transport,
 )
 from proofs.registry import REGISTRY
@@ -29,8 +31,10 @@ __all__ = [
     "section_1_2",
     "section_2_1",
     "theorem_b4",
+    "theorem_b5",
     "theorem_c1",
     "theorem_c1_findings",
     "theorem_c2",
+    "theorem_d1",
     "transport",
 ]

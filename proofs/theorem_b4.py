@@ -339,8 +339,10 @@ def predict_residual(problem: Problem) -> tuple[int, int]:
 
 @part_of("B.4")
 def printed(problem: Problem) -> Program:
-    """The theorem as printed, with waived rules. Raises RuleBroken where it cannot be run at all: M does not divide N, or L' > 1."""
-    _require_no_mask(problem, "printed")
+    """The theorem as printed, with waived rules. Raises RuleBroken where it cannot be run at all: M does not divide N, or L' > 1.
+
+    Causal masks by Theorem B.5 (the call for B2/A2 as its text has it, without the zero row), windows and sinks by Theorem D.1.
+    """
     if problem.oracle_layers > 1:
         d = problem.d // len(problem.transformer.layers[0].heads)
         raise RuleBroken(
@@ -355,7 +357,7 @@ def printed(problem: Problem) -> Program:
     for stage in stages(problem, problem.M):
         outputs, at = [], 0
         for head in stage.heads:
-            outputs.append(lemma_b1.attach_printed(machine, machine.columns(X, at, at + head.d), head))
+            outputs.append(_attach_printed(machine, machine.columns(X, at, at + head.d), head))
             at += head.d
         X = machine.join(*outputs, *([X] if stage.residual else []))
         if stage.mlp is not None:
@@ -372,16 +374,40 @@ def printed(problem: Problem) -> Program:
     )
 
 
+PRINTED_READING = "diagonal kept"
+"""The reading of Theorem B.5 that follows its text to the letter."""
+
+
+def _attach_printed(machine: Machine, X: Stored, head: Problem) -> Stored:
+    mask = head.transformer.mask
+    if mask == NO_MASK:
+        return lemma_b1.attach_printed(machine, X, head)
+    if mask.window is None:
+        return theorem_b5.attach_printed(machine, X, head, PRINTED_READING)
+    return theorem_d1.attach_printed(machine, X, head)
+
+
 def predict_printed(problem: Problem) -> tuple[int, int]:
-    """Calls and rounds of the printed theorem: 2 (N/M)^2 calls for each head in one round, packed H' at a time by equal length."""
-    T = problem.N // problem.M
-    calls = sum(2 * ceiling(len(stage.heads) * T * T, problem.oracle_heads) for stage in stages(problem, problem.M))
+    """Calls and rounds of the printed theorem: one round for each layer, packed H' at a time.
+
+    Without a mask `2 (N/M)^2` calls for each head, of two lengths that do not share an oracle.
+    """
+    heads, mask, T = problem.oracle_heads, problem.transformer.mask, problem.N // problem.M
+    calls = 0
+    for stage in stages(problem, problem.M):
+        if mask == NO_MASK:
+            calls += 2 * ceiling(len(stage.heads) * T * T, heads)
+        elif mask.window is None:
+            own, _ = theorem_b5.predict_printed(stage.heads[0], PRINTED_READING)
+            calls += ceiling(len(stage.heads) * own, heads)
+        else:
+            calls += ceiling(len(stage.heads) * theorem_d1.predict_printed(stage.heads[0])[0], heads)
     return calls, len(problem.transformer.layers)
 
 
 def _require_no_mask(problem: Problem, construction: str) -> None:
     if problem.transformer.mask != NO_MASK:
-        raise RequestError(f"construction {construction} does not support this mask yet", where="mask", right="none")
+        raise RequestError(f"construction {construction} does not support this mask", where="mask", right="none")
 
 
 def packed_slots(problem: Problem, call: Call) -> int:
