@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, permutations, product
 from math import comb, factorial, log, log2
@@ -195,8 +196,8 @@ def test_sums_are_unbiased_by_enumeration(tokens, n):
 
 def test_the_ratio_is_biased_by_hand():
     """N = 2, M = 1: weights 1 and 2, values 0 and 1."""
-    (check,) = [c for c in claim("C.1").checks if c.name == "unbiased-ratio"]
-    evidence = check.run().outcome.evidence
+    (check,) = [c for c in claim("C.1").checks if c.name == "ratio-is-biased"]
+    evidence = check.run().outcome.evidence["smallest"]
     assert (evidence["N"], evidence["M"], evidence["average"], evidence["attention"]) == (2, 1, "1/2", "2/3")
 
 
@@ -456,14 +457,10 @@ def test_mutant_wrong_scale(monkeypatch):
     """N/M instead of N/n in the fused call."""
     original = theorem_c1.sums_oracle
     monkeypatch.setattr(
-        theorem_c1, "sums_oracle", lambda problem, keys: original(_with_N(problem, problem.N + 1), keys)
+        theorem_c1, "sums_oracle", lambda problem, keys: original(replace(problem, N=problem.N + 1), keys)
     )
     assert fails("C.1", "identity-sums")
     assert fails("C.1", "unbiased-sums")
-
-
-def _with_N(problem, N):
-    return Problem(N, problem.M, problem.transformer, problem.kinds, problem.value_bound)
 
 
 def test_mutant_queries_are_permuted_instead_of_keys(monkeypatch):
@@ -483,6 +480,13 @@ def test_mutant_no_permutation(monkeypatch):
     monkeypatch.setattr(theorem_c1, "_permuted", lambda problem, tau: original(problem, range(problem.N)))
     assert fails("C.1", "identity-ratio")
     assert fails("C.1", "unbiased-sums")
+
+
+def test_mutant_ratio_of_all_keys(monkeypatch):
+    """A ratio that meets every key is not biased."""
+    original = theorem_c1.ratio
+    monkeypatch.setattr(theorem_c1, "ratio", lambda problem, tau: original(replace(problem, M=problem.N), tau))
+    assert fails("C.1", "ratio-is-biased")
 
 
 def test_mutant_call_formula(monkeypatch):
