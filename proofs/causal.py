@@ -36,7 +36,8 @@ class Shape:
 
     `real[p]` says whether row p has a key of its own. A row without one is a base row if `null_is_base`, else its value is zero
     (it changes the normaliser only, which cancels in a last call). `last` calls return the attention output, others `(B + cA, A)`.
-    With `subtract`, the single child's sums are subtracted instead of added (prefix differences).
+    With `subtract`, the single child's sums are subtracted instead of added (prefix differences). With `residual` (the model changed) the
+    children's sums stay in the row and take no rows of their own; a last call that has children then needs a base row as well.
     """
 
     base: int
@@ -45,11 +46,12 @@ class Shape:
     last: bool
     null_is_base: bool = True
     subtract: bool = False
+    residual: bool = False
 
 
 def synthetic_rows(problem: Problem, shape: Shape) -> int:
     """Rows that come before the rows with tokens."""
-    return shape.base + (problem.head.width + 1 if shape.children else 0)
+    return shape.base + (problem.head.width + 1 if shape.children and not shape.residual else 0)
 
 
 def causal_call(problem: Problem, shape: Shape) -> Oracle:
@@ -59,7 +61,8 @@ def causal_call(problem: Problem, shape: Shape) -> Oracle:
     """
     d, head, m = problem.d, problem.head, problem.head.width
     r = m + 1
-    carried = r if shape.children else 0
+    carried = r if shape.children and not shape.residual else 0
+    kept = r if shape.children and shape.residual else 0
     bound = problem.value_bound
     # Carried sums have value columns of their own when they are to be subtracted.
     own_columns = carried if shape.subtract else 0
@@ -67,14 +70,15 @@ def causal_call(problem: Problem, shape: Shape) -> Oracle:
     def tokens(number: int | None, real: bool, base: bool) -> TokenMap:
         def place(x: list[Wire]) -> list[Wire | int]:
             key, query, sums = x[:d], x[d : 2 * d], x[2 * d :]
-            merged = [_total(sums[c::r]) for c in range(carried)]
+            merged = [_total(sums[c::r]) for c in range(r if shape.children else 0)]
             return [
                 *query,
-                *(total.log() for total in merged),
+                *(total.log() for total in merged[:carried]),
                 *(key if real else [0] * d),
                 *one_hot(number, carried),
                 int(real),
                 int(base),
+                *merged[:kept],
             ]
 
         return TokenMap.trace(problem.kinds * 2 + (Kind.VALUE,) * (r * shape.children), place)
@@ -94,33 +98,39 @@ def causal_call(problem: Problem, shape: Shape) -> Oracle:
 
     at_key, at_role = d + carried, 2 * d + carried
     at_real, at_base = 2 * d + 2 * carried, 2 * d + 2 * carried + 1
+    height = at_base + 1 + kept
     carry = RationalMatrix.identity(carried)
-    W_Q = RationalMatrix.blocks(at_base + 1, head.W_Q.width + carried, [(0, 0, head.W_Q), (d, head.W_Q.width, carry)])
+    W_Q = RationalMatrix.blocks(height, head.W_Q.width + carried, [(0, 0, head.W_Q), (d, head.W_Q.width, carry)])
     W_K = RationalMatrix.blocks(
-        at_base + 1, head.W_K.width + carried, [(at_key, 0, head.W_K), (at_role, head.W_K.width, carry)]
+        height, head.W_K.width + carried, [(at_key, 0, head.W_K), (at_role, head.W_K.width, carry)]
     )
     one = RationalMatrix.identity(1)
-    columns = r + own_columns + (not shape.last)
+    needs_base = not shape.last or bool(kept)
+    columns = r + own_columns + needs_base
     placed = [
         (at_key, 0, head.W_V),
         (at_real, 0, RationalMatrix.of([[bound] * m + [1]])),
         (at_role, r if shape.subtract else 0, carry),
     ]
-    if not shape.last:
+    if needs_base:
         placed.append((at_base, r + own_columns, one))
-    W_V = RationalMatrix.blocks(at_base + 1, columns, placed)
+    W_V = RationalMatrix.blocks(height, columns, placed)
     visible_base = shape.base + (1 if shape.null_is_base and shape.real and not shape.real[0] else 0)
 
     def recover(out: list[Wire]) -> Sequence[Wire]:
         sums = list(out[:r])
         if shape.subtract:
             sums = [a - b for a, b in zip(sums, out[r : 2 * r], strict=True)]
-        if shape.last:
-            return problem.mlp([sums[c] / sums[m] - bound for c in range(m)])
-        return unnormalised(sums, out[-1], visible_base)
+        if needs_base:
+            sums = unnormalised(sums, out[columns - 1], visible_base)
+        if kept:
+            sums = [a + b for a, b in zip(sums, out[len(out) - kept :], strict=True)]
+        return problem.mlp([sums[c] / sums[m] - bound for c in range(m)]) if shape.last else sums
 
-    mlp = TokenMap.trace([Kind.VALUE] * columns, recover)
-    return Oracle(PositionalMap(tuple(ranges)), (Layer((Head(W_Q, W_K, W_V),), mlp),), CAUSAL)
+    input_map = PositionalMap(tuple(ranges))
+    seen = [Kind.VALUE] * columns + list(input_map.kinds if shape.residual else ())
+    layer = Layer((Head(W_Q, W_K, W_V),), TokenMap.trace(seen, recover), shape.residual)
+    return Oracle(input_map, (layer,), CAUSAL)
 
 
 @dataclass
@@ -130,6 +140,7 @@ class CausalCalls:
     machine: Machine
     X: Stored
     problem: Problem
+    residual: bool = False
 
     def __post_init__(self) -> None:
         self._oracles: dict[Shape, Oracle] = {}
@@ -160,7 +171,7 @@ class CausalCalls:
 
     def forward(self, key: int, query: int, rows: int, sums: Sequence[Stored], *, base: int, last: bool) -> Stored:
         """Queries `query, ...` against the keys `key, ...` up to the same position; answers in order."""
-        shape = Shape(base, len(sums), (True,) * rows, last)
+        shape = Shape(base, len(sums), (True,) * rows, last, residual=self.residual)
         keys, queries = range(key, key + rows), range(query, query + rows)
         return self.call(shape, keys, queries, sums, role="last" if last else "forward")
 
@@ -175,7 +186,7 @@ class CausalCalls:
         named = [query + min(u, queries - 1) for u in positions]
         keys = [0] + [key + block - p for p in range(1, block)]
         order = [min(u, queries - 1) for u in positions]
-        shape = Shape(base, len(sums), (False,) + (True,) * (block - 1), last)
+        shape = Shape(base, len(sums), (False,) + (True,) * (block - 1), last, residual=self.residual)
         carried = [self.take(own, order) for own in sums]
         answer = self.call(shape, keys, named, carried, role="last" if last else "reverse")
         return self.take(answer, [block - 1 - u for u in range(queries)])

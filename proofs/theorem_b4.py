@@ -59,7 +59,7 @@ from verify.oracle.machine import INPUT_LENGTH, OUTSIDE_ARITHMETIC, PASS_THROUGH
 from verify.oracle.oracle import Oracle
 from verify.oracle.problem import Problem, power_of_two_above, value_bound
 from verify.oracle.program import Call, Program
-from verify.transformer.attention import CAUSAL, NO_MASK, Head
+from verify.transformer.attention import CAUSAL, NO_MASK, Head, Mask
 from verify.transformer.model import Layer, Transformer
 from verify.transformer.token_map import PositionalMap, TokenMap, Wire
 
@@ -291,17 +291,17 @@ def repaired(problem: Problem, minimise: str = "calls", name: str | None = None)
 @part_of("B.4")
 def residual(problem: Problem) -> Program:
     """The model changed: layer MLPs also see the layer's input. Nothing is carried on rows, whatever L' and H'."""
-    _require_no_mask(problem, "residual")
     machine = _machine(problem, problem.M, residual=True)
     X = machine.input("X", problem.N, problem.kinds)
     for stage in stages(problem, problem.M):
         outputs, at = [], 0
         for head in stage.heads:
-            outputs.append(lemma_b1.attach_residual(machine, machine.columns(X, at, at + head.d), head))
+            outputs.append(_attach_residual(machine, machine.columns(X, at, at + head.d), head))
             at += head.d
         X = machine.join(*outputs, *([X] if stage.residual else []))
         if stage.mlp is not None:
-            X = _in_blocks(machine, X, _residual_mlp(X.kinds, min(problem.M, problem.N), stage.mlp))
+            mask = CAUSAL if problem.transformer.mask.causal else NO_MASK
+            X = _in_blocks(machine, X, _residual_mlp(X.kinds, min(problem.M, problem.N), stage.mlp, mask))
     program = machine.program(X)
     if problem.oracle_layers * problem.oracle_heads == 1:
         return program
@@ -314,22 +314,42 @@ def residual(problem: Problem) -> Program:
     )
 
 
-def _residual_mlp(kinds: Sequence[Kind], rows: int, mlp: TokenMap) -> Oracle:
+def _attach_residual(machine: Machine, X: Stored, head: Problem) -> Stored:
+    mask = head.transformer.mask
+    if mask == NO_MASK:
+        return lemma_b1.attach_residual(machine, X, head)
+    if mask.window is None:
+        return theorem_b5.attach_residual(machine, X, head)
+    return theorem_d1.attach_residual(machine, X, head)
+
+
+def _residual_calls(head: Problem) -> list[int]:
+    """Calls of one head, round by round."""
+    mask = head.transformer.mask
+    if mask == NO_MASK:
+        return [query_blocks(head.N, head.M) * n for n in plan_rounds(residual_plan(head.N, head.M))]
+    if mask.window is None:
+        return theorem_b5.residual_calls_by_round(head)
+    return theorem_d1.residual_calls_by_round(head)
+
+
+def _residual_mlp(kinds: Sequence[Kind], rows: int, mlp: TokenMap, mask: Mask) -> Oracle:
     """The layer MLP with a residual connection: attention does nothing, the MLP finds its arguments in the row."""
     nothing = RationalMatrix.zero(len(kinds), 1)
     take = TokenMap.trace([Kind.VALUE, *kinds], lambda x: mlp(x[1:]))
     return Oracle(
         PositionalMap(((0, rows, TokenMap.identity(kinds)),)),
         (Layer((Head(nothing, nothing, RationalMatrix.zero(len(kinds), 1)),), take, residual=True),),
+        mask,
     )
 
 
 def predict_residual(problem: Problem) -> tuple[int, int]:
     """Calls and rounds of the residual variant."""
     slots, N, M = problem.oracle_heads * problem.oracle_layers, problem.N, problem.M
-    own = [query_blocks(N, M) * n for n in plan_rounds(residual_plan(N, M))]
     calls = rounds = 0
     for stage in stages(problem, M):
+        own = _residual_calls(stage.heads[0])
         calls += sum(ceiling(len(stage.heads) * n, slots) for n in own)
         rounds += len(own)
         if stage.mlp is not None:
@@ -403,11 +423,6 @@ def predict_printed(problem: Problem) -> tuple[int, int]:
         else:
             calls += ceiling(len(stage.heads) * theorem_d1.predict_printed(stage.heads[0])[0], heads)
     return calls, len(problem.transformer.layers)
-
-
-def _require_no_mask(problem: Problem, construction: str) -> None:
-    if problem.transformer.mask != NO_MASK:
-        raise RequestError(f"construction {construction} does not support this mask", where="mask", right="none")
 
 
 def packed_slots(problem: Problem, call: Call) -> int:

@@ -368,15 +368,61 @@ def attach(machine: Machine, X: Stored, problem: Problem, aggregation: CausalAgg
     return machine.stack(*answers)
 
 
+@part_of("B.5")
+def attach_residual(machine: Machine, X: Stored, problem: Problem) -> Stored:
+    """The residual variant (the model changed): running sums stay in the row, so blocks have b = M-1 tokens; heap of calls.
+
+    Calls as in `closed_calls` with b = M-1 (one if N <= M), rounds those of the heap. Needs M >= 2 or N <= M.
+    """
+    require(problem.M, min(problem.N, 2), "residual")
+    if problem.N <= problem.M:
+        return machine.call(under_causal_mask(large_head(problem)), X, role="whole input")
+    b, N = problem.M - 1, problem.N
+    calls = CausalCalls(machine, X, replace(problem, value_bound=Fraction(0)), residual=True)
+    answers = []
+    for s in range(ceiling(N, b)):
+        start, rows = s * b, min(b, N - s * b)
+        plan = heap(block_calls(s, b))
+        sums: dict[int, Stored] = {}
+        for i in reversed(range(len(plan))):
+            children = [sums.pop(child) for child in plan[i].children]
+            sums[i] = _one_call(calls, i, start, rows, b, children, last=i == 0, base=int(i > 0 or bool(children)))
+        answers.append(sums[0])
+    return machine.stack(*answers)
+
+
+def residual_calls_by_round(problem: Problem) -> list[int]:
+    """How many calls of the residual variant fall into each round."""
+    if problem.N <= problem.M:
+        return [1]
+    b = problem.M - 1
+    counts: list[int] = []
+    for s in range(ceiling(problem.N, b)):
+        own = plan_rounds(heap(block_calls(s, b)))
+        counts += [0] * (len(own) - len(counts))
+        for now, n in enumerate(own):
+            counts[now] += n
+    return counts
+
+
 def _one_call(
-    calls: CausalCalls, i: int, start: int, rows: int, b: int, carried: Sequence[Stored], *, last: bool
+    calls: CausalCalls,
+    i: int,
+    start: int,
+    rows: int,
+    b: int,
+    carried: Sequence[Stored],
+    *,
+    last: bool,
+    base: int | None = None,
 ) -> Stored:
     """Call i of block s of queries, s = start/b: the reverse calls are numbers 0, ..., s-1, then the forward calls, its own keys last.
 
     So in a heap the s inner calls are the reverse ones and the s+1 leaves the forward ones: a reverse call always merges something, and no sum
     that has to be carried is zero.
     """
-    s, base = start // b, 0 if last else 1
+    s = start // b
+    base = int(not last) if base is None else base
     if b > 1 and i < s:
         return calls.reverse(i * b, start, b, rows, carried, base=base, last=last)
     key = (i - s if b > 1 else i) * b

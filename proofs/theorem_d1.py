@@ -299,18 +299,18 @@ def _token_wise(machine: Machine, X: Stored, problem: Problem) -> list[Stored]:
 
 def window_oracle(problem: Problem, rows: int, keys: int) -> Oracle:
     """The input map attends: rows `[query token | key tokens]`, the query being the first key; it passes on `B + cA` and `A`."""
-    head, d, m, bound = problem.head, problem.d, problem.head.width, problem.value_bound
+    return _passing_on(problem, rows, problem.kinds * keys, lambda x: window_sums(problem, x, keys))
 
-    def sums(x: list[Wire]) -> list[Wire]:
-        tokens = [x[t * d : (t + 1) * d] for t in range(keys)]
-        query = _project(tokens[0], head.W_Q)
-        weights = [_dot(query, _project(token, head.W_K)).exp() for token in tokens]
-        values = [_project(token, head.W_V) for token in tokens]
-        B = [_total([w * (v[c] + bound) for w, v in zip(weights, values, strict=True)]) for c in range(m)]
-        return [*B, _total(weights)]
 
-    kinds = problem.kinds * keys
-    return _passing_on(problem, rows, kinds, sums)
+def window_sums(problem: Problem, x: Sequence[Wire], keys: int) -> list[Wire]:
+    """`B + cA` and `A` of a query against `keys` key tokens that stand side by side, the query being the first of them."""
+    head, d, m = problem.head, problem.d, problem.head.width
+    tokens = [x[t * d : (t + 1) * d] for t in range(keys)]
+    query = _project(tokens[0], head.W_Q)
+    weights = [_dot(query, _project(token, head.W_K)).exp() for token in tokens]
+    values = [_project(token, head.W_V) for token in tokens]
+    pairs = list(zip(weights, values, strict=True))
+    return [*(_total([w * (v[c] + problem.value_bound) for w, v in pairs]) for c in range(m)), _total(weights)]
 
 
 def finish_oracle(problem: Problem, rows: int) -> Oracle:
@@ -340,6 +340,48 @@ def _passing_on(problem: Problem, rows: int, kinds: Sequence[Kind], sums: Callab
 
     mlp = TokenMap.trace([Kind.VALUE] * carried, divide)
     return Oracle(PositionalMap(tuple(ranges)), (Layer((Head(W_Q, W_K, W_V),), mlp),), CAUSAL)
+
+
+@part_of("D.1")
+def attach_residual(machine: Machine, X: Stored, problem: Problem) -> Stored:
+    """The residual variant (the model changed) of the token-wise window: the layer MLP finds the sums in its own row. Needs M >= 2 or N <= M."""
+    require(problem.M, min(problem.N, 2), "residual")
+    E, N, M = first_queries(problem), problem.N, problem.M
+    r, s = window_of(problem)
+    calls = CausalCalls(machine, X, problem)
+    answers = [theorem_b5.attach_residual(machine, machine.rows(X, 0, E), head_part(problem))]
+    known: dict[int, Oracle] = {}
+    for start in range(E, N, M):
+        count = min(M, N - start)
+        if count not in known:
+            known[count] = _residual_window(problem, count, r + s)
+        windows = [machine.rows(X, start - back, start - back + count) for back in range(r)]
+        sinks = [calls.take(X, [j] * count) for j in range(s)]
+        answers.append(machine.call(known[count], machine.join(*windows, *sinks), role="window"))
+    return machine.stack(*answers)
+
+
+def _residual_window(problem: Problem, rows: int, keys: int) -> Oracle:
+    """The input map attends, attention does nothing, the layer MLP divides."""
+    m, bound = problem.head.width, problem.value_bound
+    input_map = PositionalMap(
+        ((0, rows, TokenMap.trace(problem.kinds * keys, lambda x: window_sums(problem, x, keys))),)
+    )
+    nothing = RationalMatrix.zero(m + 1, 1)
+
+    def divide(x: list[Wire]) -> Sequence[Wire]:
+        sums = x[1:]
+        return problem.mlp([sums[c] / sums[m] - bound for c in range(m)])
+
+    mlp = TokenMap.trace([Kind.VALUE] * (m + 2), divide)
+    return Oracle(input_map, (Layer((Head(nothing, nothing, nothing),), mlp, residual=True),), CAUSAL)
+
+
+def residual_calls_by_round(problem: Problem) -> list[int]:
+    """How many calls of the residual variant fall into each round."""
+    counts = list(theorem_b5.residual_calls_by_round(head_part(problem)))
+    counts[0] += ceiling(problem.N - first_queries(problem), problem.M)
+    return counts
 
 
 def _blocks(machine: Machine, X: Stored, problem: Problem) -> list[Stored]:
