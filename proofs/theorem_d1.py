@@ -677,7 +677,7 @@ def printed_identity() -> Outcome:
     expects=Status.REFUTED,
 )
 def printed_is_legal() -> Outcome:
-    """The row of claim B.6 and the outside differences are there at every size; sinks fail as soon as N > M."""
+    """Differences are taken outside at every size; the row of claim B.6 makes every full chunk too long; sinks fail as soon as N > M."""
     program = printed(sample(1, 1, 1, 0, mask=mask_of(1, 0)).problem)
     rules = [{"rule": b.rule, "limit": b.limit, "needed": b.needed} for b in program.broken_rules]
     return Outcome(

@@ -175,7 +175,7 @@ class Machine:
         if not fits(m.kinds, token_map.inputs):
             raise TypeError("the map was traced for other kinds of columns")
         self._require(OUTSIDE_ARITHMETIC, 0, max(1, token_map.cost), detail)
-        return self._store(Outside(m.slot, token_map, detail), m.rows, token_map.kinds, m.round, m.constants)
+        return self._store(Outside(m.slot, token_map, detail), m.rows, token_map.kinds, m.round, 0)
 
     def program(self, output: Stored) -> Program:
         """What was recorded, with `output` as its result."""
