@@ -8,7 +8,7 @@ from typing import Any
 from flint import arb
 
 from verify.arithmetic.ball import working_precision
-from verify.errors import Undecided
+from verify.errors import PrecisionNeeded, Undecided
 
 LIMIT = 1 << 20
 """Bits at which asking for more digits gives up."""
@@ -23,7 +23,11 @@ def decimal_ball(enclose: Callable[[int], arb], digits: int, *, best_effort: boo
     bits = 64 + 4 * digits
     while bits <= LIMIT:
         with working_precision(bits):
-            ball = enclose(bits)
+            try:
+                ball = enclose(bits)
+            except PrecisionNeeded:
+                bits *= 2
+                continue
             if ball.is_zero():
                 return {"ball": "0", "radius": "0"}
             if ball.is_finite():

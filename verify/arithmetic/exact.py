@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from fractions import Fraction
 from math import lcm
 from typing import Any
@@ -41,15 +42,19 @@ class Exact2(FormalArithmetic):
 
     name = "exact"
 
+    def __init__(self, score_limit: int = SCORE_LIMIT) -> None:
+        """Scores are at most `score_limit` in size."""
+        self.score_limit = score_limit
+
     def power(self, exponent: fmpq) -> fmpq:
         if exponent.q != 1:
             raise RequestError(
-                f"score {exponent} is not an integer",
+                f"score {_shown(exponent)} is not an integer",
                 right="exact arithmetic with kernel exp2 needs integer scores (kernel exp takes any rational)",
             )
-        if abs(int(exponent.p)) > SCORE_LIMIT:
+        if abs(exponent.p) > self.score_limit:
             raise RequestError(
-                f"score {exponent} is too large", right=f"exact exp2 takes scores up to {SCORE_LIMIT} in size"
+                f"score {_shown(exponent)} is too large", right=f"exact exp2 takes scores up to {SCORE_LIMIT} in size"
             )
         return fmpq(2) ** int(exponent.p)
 
@@ -59,7 +64,7 @@ class Exact2(FormalArithmetic):
         weights = []
         for j, s in row:
             exponent = _exponent(s)
-            if exponent.q != 1 or abs(exponent.p) > SCORE_LIMIT:
+            if exponent.q != 1 or abs(exponent.p) > self.score_limit:
                 try:
                     self.power(exponent)
                 except RequestError as error:
@@ -110,7 +115,9 @@ class ExactE(FormalArithmetic):
     def power(self, exponent: fmpq) -> Ratio:
         scaled = exponent * self.denominator
         if scaled.q != 1:
-            raise ScoreDenominator(int(exponent.q), f"score {exponent} is not a multiple of 1/{self.denominator}")
+            raise ScoreDenominator(
+                int(exponent.q), f"score {_shown(exponent)} is not a multiple of 1/{_shown(fmpq(self.denominator))}"
+            )
         return self.field.power(int(scaled.p))
 
     def is_zero(self, value: Entry) -> bool:
@@ -129,9 +136,14 @@ class ExactE(FormalArithmetic):
         """-1, 0 or 1: zero is decided in the field, the rest by enclosures of growing precision."""
         if not value:
             return 0
+        if isinstance(value, fmpq):
+            return 1 if value > 0 else -1
         bits = 64
         while bits <= PRECISION_LIMIT:
-            ball = self.enclose(value, bits)
+            with working_precision(bits):
+                # The power of t that stands in front is positive, and may be too large for any ball.
+                above, below = self._sum(value.num)[0], arb(1) if value.den is None else self._sum(value.den)[0]
+                ball = above * below
             if ball > 0:
                 return 1
             if ball < 0:
@@ -146,13 +158,13 @@ class ExactE(FormalArithmetic):
         known = x if isinstance(x, fmpq) else x.rational()
         if known is not None:
             return _nearest(known, bits)
-        precision = 64 + bits
+        precision = 64 + max(bits, 0)
         while precision <= PRECISION_LIMIT:
-            with working_precision(precision):
+            with working_precision(precision), suppress(PrecisionNeeded):
                 scaled = self.enclose(x, precision) * arb(2) ** bits + arb(fmpq(1, 2))
                 whole = scaled.floor().unique_fmpz()
-            if whole is not None:
-                return fmpq(whole) / fmpq(2) ** bits
+                if whole is not None:
+                    return fmpq(whole) / fmpq(2) ** bits
             precision *= 2
         raise Undecided(f"rounding to {bits} bits is open at {PRECISION_LIMIT} bits")
 
@@ -205,6 +217,12 @@ def common_denominator(columns: Sequence[Sequence[Fraction]], *parameters: Seque
 def _exponent(score: Any) -> fmpq:
     exponent: fmpq = score.exponent if isinstance(score, LogScore) else score
     return exponent
+
+
+def _shown(x: fmpq) -> str:
+    """A rational as FLINT writes it (Python's own limit on digits does not apply), cut where it is long."""
+    text = str(x)
+    return text if len(text) <= 60 else f"{text[:40]}... ({len(text)} characters)"
 
 
 def _nearest(x: fmpq, bits: int) -> fmpq:

@@ -10,11 +10,11 @@ from flint import arb
 
 from verify.arithmetic.ball import Ball, deciding, working_precision
 from verify.arithmetic.decimals import decimal_ball, upper_decimal
-from verify.arithmetic.exact import Exact2, ExactE, ScoreDenominator, common_denominator
+from verify.arithmetic.exact import SCORE_LIMIT, Exact2, ExactE, ScoreDenominator, common_denominator
 from verify.arithmetic.interface import Arithmetic, Entry, Kind
 from verify.claims.compare import Comparison, contrast
 from verify.claims.construction import Construction
-from verify.errors import PrecisionNeeded, RequestError, RuleBroken, VerifyError
+from verify.errors import PrecisionNeeded, RequestError, RuleBroken, Undecided, VerifyError
 from verify.oracle.problem import Problem, power_of_two_above, value_bound
 from verify.oracle.program import Program
 from verify.oracle.run import run
@@ -146,8 +146,8 @@ def compare_exactly(request: Request, program: Program) -> tuple[Exact2 | ExactE
     """Direct evaluation and program in exact arithmetic, with a denominator of the scores that serves both."""
     instance = request.instance
     if instance.kernel == "exp2":
-        exact2 = Exact2()
-        return exact2, _compare(exact2, request, program)
+        # Carried sums are scores too: of up to N keys, and larger than the user's own by the bits of their values.
+        return Exact2(), _compare(Exact2(), request, program, Exact2(2 * SCORE_LIMIT))
     first = instance.transformer.layers[0]
     queries = [row for head in first.heads for row in head.W_Q.rows]
     keys = [row for head in first.heads for row in head.W_K.rows]
@@ -160,10 +160,17 @@ def compare_exactly(request: Request, program: Program) -> tuple[Exact2 | ExactE
             denominator = lcm(denominator, error.denominator)
 
 
-def _compare(arithmetic: Arithmetic, request: Request, program: Program) -> Comparison:
+def _compare(
+    arithmetic: Arithmetic, request: Request, program: Program, inside: Arithmetic | None = None
+) -> Comparison:
+    """The direct evaluation first, so that errors name places of the user's own instance; then the program, in `inside`."""
     X = [arithmetic.numbers(column) for column in request.instance.columns]
     direct = request.instance.transformer.evaluate(arithmetic, X)
-    return contrast(run(program, arithmetic, {"X": X}), direct, arithmetic.equal)
+    try:
+        output = run(program, inside or arithmetic, {"X": X})
+    except RequestError as error:
+        raise RequestError(error.what, where="inside an oracle call", right=error.right) from None
+    return contrast(output, direct, arithmetic.equal)
 
 
 # --- ball ----------------------------------------------------------------------------------------------------------------
@@ -184,7 +191,10 @@ def _ball(request: Request, program: Program) -> dict[str, Any]:
                 **_errors(comparison, Ball(instance.kernel, bits)),
             }
 
-    result = deciding(question, instance.N + 64 + 4 * DIGITS)
+    try:
+        result = deciding(question, instance.N + 64 + 4 * DIGITS)
+    except Undecided as error:
+        return {"equal": "undecided", "why": str(error)}
     weights = program.cost.calls * program.cost.longest_input**2 * (instance.d + 1)
     if result["equal"] == "undecided" and weights <= CONFIRMATION_LIMIT:
         try:

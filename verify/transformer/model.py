@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
 from verify.arithmetic.interface import Arithmetic, Column, Kind
+from verify.errors import RequestError
 from verify.transformer.attention import NO_MASK, Head, Mask
 from verify.transformer.token_map import TokenMap
 
@@ -33,8 +35,9 @@ class Layer:
         """The layer's output on tokens with these columns."""
         out: list[Column] = []
         at = 0
-        for head in self.heads:
-            out += head.attend(arithmetic, columns[at : at + head.W_Q.height], mask)
+        for h, head in enumerate(self.heads):
+            with _inside(f"head {h}" if len(self.heads) > 1 else ""):
+                out += head.attend(arithmetic, columns[at : at + head.W_Q.height], mask)
             at += head.W_Q.height
         if self.residual:
             out += list(columns)
@@ -56,11 +59,24 @@ class Transformer:
     def evaluate(self, arithmetic: Arithmetic, columns: Sequence[Column]) -> list[Column]:
         """The direct evaluation of all layers on an input given by its columns."""
         current = list(columns)
-        for layer in self.layers:
-            current = layer.attend(arithmetic, current, self.mask)
+        for number, layer in enumerate(self.layers):
+            with _inside(f"layer {number}" if len(self.layers) > 1 else ""):
+                current = layer.attend(arithmetic, current, self.mask)
             if layer is not self.layers[-1]:
                 current = [
                     column if kind is Kind.NUMBER else arithmetic.number(column)
                     for column, kind in zip(current, layer.mlp.kinds, strict=True)
                 ]
         return current
+
+
+@contextmanager
+def _inside(place: str) -> Iterator[None]:
+    """Puts a place in front of where a wrong score was met (layers, heads, rows and columns count from 0)."""
+    try:
+        yield
+    except RequestError as error:
+        if not place:
+            raise
+        where = ", ".join(filter(None, (place, error.where)))
+        raise RequestError(error.what, where=where, right=error.right) from None
