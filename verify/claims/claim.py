@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import ParamSpec, TypeVar
 from verify.claims.construction import Construction
 from verify.claims.table import Table
 from verify.claims.verdict import ASSUMPTIONS, Outcome, Scope, Status, Verdict
-from verify.errors import RequestError, VerifyError
+from verify.errors import RequestError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -70,12 +71,15 @@ class Check:
         with recording() as used:
             try:
                 outcome = self.examine()
-            except (VerifyError, ValueError, TypeError, ArithmeticError, LookupError, AssertionError) as error:
+                if not isinstance(outcome, Outcome):
+                    raise TypeError(f"the check returned {type(outcome).__name__}, not an Outcome")
+                json.dumps(dict(outcome.evidence), allow_nan=False)  # evidence that cannot be written is none
+            except Exception as error:
                 outcome = Outcome(
                     Status.UNDECIDED,
                     Scope("none: the check broke down"),
                     "the check itself",
-                    "",
+                    "none",
                     f"{type(error).__name__}: {error}",
                 )
         return Verdict(
@@ -123,13 +127,16 @@ class Claim:
         """Registers a function without arguments as a check of a construction.
 
         `arithmetic` is where it is decided: exact, symbolic, ball, or integers for pure counting. Raises ValueError for
-        an assumption that is not on the list.
+        an assumption that is not on the list, and for a name that another check of the same construction has.
         """
         unknown = set(assumes) - set(ASSUMPTIONS)
         if unknown:
             raise ValueError(f"assumptions not on the list: {sorted(unknown)}")
 
         def register(examine: Callable[[], Outcome]) -> Callable[[], Outcome]:
+            place = (construction, arithmetic, name or examine.__name__)
+            if any((check.construction, check.arithmetic, check.name) == place for check in self.checks):
+                raise ValueError(f"claim {self.id} has two checks {place}")
             self.checks.append(
                 Check(
                     self.id,

@@ -5,29 +5,46 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import os
+import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 
 from verify.claims.claim import Check, Registry
 from verify.claims.verdict import Verdict
-from verify.errors import RequestError
+from verify.errors import RequestError, VerifyError
 
 
 def load(package: str) -> Registry:
     """The registry of a proofs package. Raises RequestError when there is no such package or no REGISTRY in it."""
+    if not all(part.isidentifier() for part in package.split(".")):
+        raise RequestError(
+            f"{package[:60]!r} is not the name of a package", where="--proofs", right="name an importable package"
+        )
     try:
         module = importlib.import_module(package)
     except ModuleNotFoundError as error:
-        if error.name is None or not package.startswith(error.name):
-            raise
+        if error.name is None or not f"{package}.".startswith(f"{error.name}."):
+            raise _broken(package, error) from error
         raise RequestError(
             f"no package {package[:60]!r}", where="--proofs", right="name an importable package with a REGISTRY"
         ) from None
+    except (Exception, SystemExit) as error:
+        raise _broken(package, error) from error
     registry = getattr(module, "REGISTRY", None)
     if not isinstance(registry, Registry):
         raise RequestError(f"package {package[:60]!r} has no REGISTRY", where="--proofs")
     registry.sort()
     return registry
+
+
+def _broken(package: str, error: BaseException) -> RequestError:
+    """What to say of a package whose own code fails when it is imported: the error, and its innermost line."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = (
+        f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames and not isinstance(error, SyntaxError) else ""
+    )
+    return RequestError(f"importing {package[:60]!r} fails: {type(error).__name__}: {error}{place}", where="--proofs")
 
 
 def _run_one(package: str, claim: str, index: int) -> Verdict:
@@ -57,6 +74,8 @@ def run_checks(
                 verdict = found[futures[future]] = future.result()
                 if done is not None:
                     done(verdict)
+        except BrokenProcessPool:
+            raise VerifyError("a process that ran checks ended abruptly (out of memory?); --jobs 1 uses less") from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ParamSpec
 
@@ -18,15 +20,18 @@ from verify.claims.runner import load, run_checks
 from verify.claims.simulation import Request, held, simulate
 from verify.claims.verdict import Status, Verdict
 from verify.commands.show import Progress, show_claims, show_simulation, show_verdicts
-from verify.errors import RequestError, Undecided, UnsupportedOperation, VerifyError
+from verify.errors import RequestError, Undecided, VerifyError
 from verify.transformer.instance import read_instance
 
 P = ParamSpec("P")
 
-HELD, NOT_HELD, WRONG_REQUEST = 0, 1, 2
+HELD, NOT_HELD, WRONG_REQUEST, INTERRUPTED = 0, 1, 2, 130
+
+MOST_SLOTS = 256
+"""The most layers, and the most heads, of an oracle (the paper's L' and H' are far below N)."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="verify")
 @click.option("--proofs", "package", default="proofs", show_default=True, help="The package whose lemmas are checked.")
 @click.pass_context
@@ -116,8 +121,12 @@ def select(registry: Registry, claims: Sequence[str], construction: str | None, 
 @click.option(
     "--oracle-length", "-M", type=click.IntRange(1), required=True, help="M, the most tokens an oracle reads."
 )
-@click.option("--oracle-layers", type=click.IntRange(1), default=1, show_default=True, help="L', layers of an oracle.")
-@click.option("--oracle-heads", type=click.IntRange(1), default=1, show_default=True, help="H', heads of a layer.")
+@click.option(
+    "--oracle-layers", type=click.IntRange(1, MOST_SLOTS), default=1, show_default=True, help="L', layers of an oracle."
+)
+@click.option(
+    "--oracle-heads", type=click.IntRange(1, MOST_SLOTS), default=1, show_default=True, help="H', heads of a layer."
+)
 @click.option("--construction", default="repaired", show_default=True)
 @click.option("--arithmetic", default="exact", show_default=True, help="exact or ball.")
 @click.option("--minimise", type=click.Choice(["calls", "rounds"]), default="calls", show_default=True)
@@ -142,8 +151,8 @@ def simulate_instance(
         raise RequestError(
             f"unknown construction {construction[:40]!r}", where="--construction", right=f"one of {', '.join(known)}"
         )
-    if out is not None and not out.resolve().parent.is_dir():
-        raise RequestError(f"no directory {str(out.resolve().parent)!r}", where="--out", right="create it first")
+    if out is not None:
+        _require_writable(out, instance)
     request = Request(read_instance(instance), oracle_length, oracle_layers, oracle_heads, arithmetic, minimise)
     result = simulate(request, known[construction])
     if out is not None:
@@ -202,34 +211,54 @@ def _write_json(document: Any) -> None:
     sys.stdout.write(json_text(document))
 
 
+def _require_writable(out: Path, instance: Path) -> None:
+    """Refuses, before the work, a file that could not be written or that is the instance itself."""
+    target = out.resolve()
+    if not target.parent.is_dir():
+        raise RequestError(f"no directory {str(target.parent)!r}", where="--out", right="create it first")
+    if target.is_dir():
+        raise RequestError(f"{str(target)!r} is a directory", where="--out", right="name a file")
+    if target == instance.resolve():
+        raise RequestError("this is the instance itself", where="--out", right="name another file")
+
+
 def write_atomically(path: Path, text: str) -> None:
     """Writes a file so that a reader, or a kill at any moment, finds the old content or the new, never a part."""
+    temporary = None
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.resolve().parent, prefix=f".{path.name}.")
+        handle, temporary = tempfile.mkstemp(dir=path.resolve().parent, prefix=f".{path.name}.", suffix=".part")
         with os.fdopen(handle, "w", encoding="ascii") as file:
             file.write(text)
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(temporary, 0o666 & ~umask)
         os.replace(temporary, path)
+        temporary = None
     except OSError as error:
         raise RequestError(f"cannot write {str(path)!r}: {error.strerror}", where="--out") from None
+    finally:
+        if temporary is not None:
+            with suppress(OSError):
+                os.unlink(temporary)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script: runs a command and exits with its code; every deliberate error is one line on standard error."""
+    if sys.stdout is None:  # closed by the caller: what would be printed goes nowhere
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without a sign still shows the rest
     try:
         code = commands.main(
             list(arguments) if arguments is not None else None, prog_name="verify", standalone_mode=False
         )
+        sys.stdout.flush()
     except click.exceptions.Exit as stop:
         code = stop.exit_code
     except click.exceptions.Abort:
-        code = 130
+        code = INTERRUPTED
     except click.ClickException as error:
         code = _complain(error.format_message())
-    except (RequestError, UnsupportedOperation) as error:
-        code = _complain(str(error))
     except Undecided as error:
         _complain(str(error))
         code = NOT_HELD
@@ -238,9 +267,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except MemoryError:
         code = _complain("not enough memory for this request; a smaller instance or another arithmetic would do")
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = HELD
+        code = NOT_HELD  # nobody read the answer, so it does not say that anything held
+        _discard_output()
+    except OSError as error:
+        code = _complain(f"standard output: {error.strerror}")
+        _discard_output()
     sys.exit(code or HELD)
+
+
+def _discard_output() -> None:
+    """Keeps the interpreter from trying again, at its end, to write what could not be written."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message: str) -> int:

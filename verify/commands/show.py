@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
@@ -50,7 +51,7 @@ def show_claims(registry: Registry) -> None:
     console = _console()
     for claim in registry.claims.values():
         also = f" (= {', '.join(claim.aliases)})" if claim.aliases else ""
-        console.print(f"[bold]{claim.id}[/bold]{also}  {claim.title}", soft_wrap=True)
+        console.print(f"[bold]{escape(claim.id)}[/bold]{escape(also)}  {_words(claim.title)}", soft_wrap=True)
         console.print(f"    {claim.statement}", style="dim", soft_wrap=True, markup=False)
         for construction, expected in claim.expectations.items():
             console.print(f"    {construction}: expected {', '.join(expected)}", soft_wrap=True, markup=False)
@@ -63,8 +64,8 @@ def show_verdicts(verdicts: list[Verdict]) -> None:
         status = verdict.outcome.status
         note = "" if verdict.as_expected else f" (expected {verdict.expected.value})"
         console.print(
-            f"{verdict.claim:6} {verdict.construction:12} {verdict.check:24} {verdict.arithmetic:9} "
-            f"[{STYLES[status]}]{status.value}[/]{note}  {_plain(verdict.outcome.scope.text)}: {_plain(verdict.outcome.detail)}",
+            escape(f"{verdict.claim:6} {verdict.construction:12} {verdict.check:24} {verdict.arithmetic:9} ")
+            + f"[{STYLES[status]}]{status.value}[/]{note}  {_words(verdict.outcome.scope.text)}: {_words(verdict.outcome.detail)}",
             soft_wrap=True,
         )
     counts = {status: sum(v.outcome.status is status for v in verdicts) for status in Status}
@@ -90,10 +91,13 @@ def show_simulation(result: dict[str, Any], request: Request) -> None:
         table.add_row("MLPs use", ", ".join(["affine maps", *oracle["mlp_operations"]]))
     for broken in result["broken_rules"]:
         table.add_row(
-            "breaks", f"{broken['rule']}: limit {broken['limit']}, needed {broken['needed']} ({broken['why']})"
+            "breaks",
+            escape(f"{broken['rule']}: limit {broken['limit']}, needed {broken['needed']} ({broken['why']})"),
         )
     verdict = {True: "equal to the direct evaluation", False: "NOT equal to the direct evaluation"}
-    table.add_row("output", verdict.get(result["equal"], "undecided: the balls overlap, equality was not established"))
+    table.add_row("output", verdict.get(result["equal"], "undecided: equality was not established"))
+    if "why" in result:
+        table.add_row("because", escape(result["why"]))
     if result["equal"] is not True and result["output"] is not None:
         table.add_row(
             "error", f"relative {result['relative_error']}, absolute {result['absolute_error']} (upper bounds)"
@@ -101,5 +105,6 @@ def show_simulation(result: dict[str, Any], request: Request) -> None:
     console.print(table)
 
 
-def _plain(text: str) -> str:
-    return text.replace("[", r"\[")
+def _words(text: str) -> str:
+    """Text on one line, in which brackets are brackets and no markup."""
+    return escape(" ".join(text.split()))
