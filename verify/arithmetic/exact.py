@@ -142,8 +142,9 @@ class ExactE(FormalArithmetic):
         while bits <= PRECISION_LIMIT:
             with working_precision(bits):
                 # The power of t that stands in front is positive, and may be too large for any ball.
-                above, below = self._sum(value.num)[0], arb(1) if value.den is None else self._sum(value.den)[0]
-                ball = above * below
+                ball = arb(value.coefficient)
+                for factor in (*value.above, *value.below):
+                    ball = ball * self._sum(factor)[0]
             if ball > 0:
                 return 1
             if ball < 0:
@@ -189,9 +190,12 @@ class ExactE(FormalArithmetic):
             if isinstance(entry, fmpq):
                 return arb(entry)
             # The common power of t is split off, so that huge scores cancel instead of overflowing.
-            above, top = self._sum(entry.num)
-            below, bottom = (arb(1), 0) if entry.den is None else self._sum(entry.den)
-            ball = above / below * arb(fmpq(entry.shift + top - bottom, self.denominator)).exp()
+            ball, shift = arb(entry.coefficient), entry.shift
+            for factors, sign in ((entry.above, 1), (entry.below, -1)):
+                for factor in factors:
+                    total, top = self._sum(factor)
+                    ball, shift = (ball * total, shift + top) if sign > 0 else (ball / total, shift - top)
+            ball = ball * arb(fmpq(shift, self.denominator)).exp()
             if not ball.is_finite():
                 raise PrecisionNeeded("a denominator is not separated from zero")
             return ball

@@ -1,22 +1,26 @@
 """Quotients of sparse polynomials: the field of values of `exact` with kernel exp, and of `symbolic`.
 
-A value is `t^shift * numerator / denominator`, with FLINT's sparse polynomials over the rationals above and below and
-`t` the first generator. Numerator and denominator are made coprime only where degrees are small (`REDUCED_DEGREE`): a
-greatest common divisor of sparse polynomials with exponents like 10^12 would be hopeless. Nothing depends on it but
-speed: the values of an attention row share their denominator, and equality is decided by cross-multiplication.
+A value is `coefficient * t^shift * (product of factors above) / (product of factors below)`, the factors being FLINT's sparse
+polynomials over the rationals and `t` the first generator. Products are not multiplied out, and equal factors above and
+below cancel: what attention multiplies and divides by are mostly the same few normalisers, and a greatest common divisor of
+sparse polynomials with exponents like 10^12 would be hopeless. Where degrees are small (`REDUCED_DEGREE`) common divisors
+are removed all the same. Nothing depends on this but speed: equality is decided by cross-multiplication.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 from flint import fmpq, fmpq_mpoly, fmpq_mpoly_ctx, fmpz
 
 _ZERO, _ONE = fmpq(0), fmpq(1)
 
 REDUCED_DEGREE = 4096
-"""Total degree up to which sums and products of fractions are reduced."""
+"""Total degree up to which common divisors of a factor above and a factor below are removed."""
+
+Factors: TypeAlias = tuple[fmpq_mpoly, ...]
+"""Polynomials whose product is meant; none of them constant."""
 
 
 class Field:
@@ -26,40 +30,60 @@ class Field:
         self.context = fmpq_mpoly_ctx.get(generators, "degrevlex")
         self.generators = generators
         self.index = {name: i for i, name in enumerate(generators)}
-        self._one = self.context.constant(1)
+        self.one = self.context.constant(1)
         self._rest = (0,) * (len(generators) - 1)
 
     def constant(self, c: fmpq) -> Ratio:
         """The rational c."""
-        return Ratio(self, 0, self.context.constant(c), None)
+        return Ratio(self, c, 0, (), ())
 
     def power(self, n: int) -> Ratio:
         """t^n for any integer n, t the first generator."""
-        return Ratio(self, n, self._one, None)
+        return Ratio(self, _ONE, n, (), ())
 
     def monomial(self, exponents: Mapping[str, int]) -> Ratio:
         """The product of generators to these integer (possibly negative) powers."""
         up, down = [0] * len(self.generators), [0] * len(self.generators)
         for name, n in exponents.items():
             (up if n >= 0 else down)[self.index[name]] = abs(n)
-        below = self.context.from_dict({tuple(down): 1}) if any(down) else None
-        return Ratio(self, 0, self.context.from_dict({tuple(up): 1}), below)
+        above, below = ((self.context.from_dict({tuple(powers): 1}),) if any(powers) else () for powers in (up, down))
+        return Ratio(self, _ONE, 0, above, below)
 
     def lift(self, polynomial: fmpq_mpoly, by: int) -> fmpq_mpoly:
         """t^by * polynomial, by >= 0."""
         return polynomial if by == 0 else polynomial * self.context.from_dict({(by, *self._rest): 1})
 
+    def product(self, factors: Factors) -> fmpq_mpoly:
+        """The factors multiplied out."""
+        if not factors:
+            return self.one
+        total = factors[0]
+        for factor in factors[1:]:
+            total = total * factor
+        return total
+
 
 class Ratio:
-    """`t^shift * num / den`; `den` is None for 1. Immutable; mixes with FLINT rationals."""
+    """`coefficient * t^shift * above / below` (see the module). Immutable; mixes with FLINT rationals."""
 
-    __slots__ = ("den", "field", "num", "shift")
+    __slots__ = ("above", "below", "coefficient", "field", "shift")
 
-    def __init__(self, field: Field, shift: int, num: fmpq_mpoly, den: fmpq_mpoly | None) -> None:
-        self.field, self.shift, self.num, self.den = field, shift, num, den
+    def __init__(self, field: Field, coefficient: fmpq, shift: int, above: Factors, below: Factors) -> None:
+        self.field, self.coefficient, self.shift = field, coefficient, shift
+        self.above, self.below = above, below
+
+    @property
+    def num(self) -> fmpq_mpoly:
+        """Coefficient and numerator multiplied out."""
+        return self.field.product(self.above) * self.coefficient
+
+    @property
+    def den(self) -> fmpq_mpoly:
+        """The denominator multiplied out."""
+        return self.field.product(self.below)
 
     def __bool__(self) -> bool:
-        return bool(self.num)
+        return bool(self.coefficient)
 
     def _same(self, other: Any) -> Ratio:
         if isinstance(other, Ratio):
@@ -70,25 +94,21 @@ class Ratio:
 
     def __add__(self, other: Any) -> Ratio:
         b = self._same(other)
-        if not b.num:
+        if not b.coefficient:
             return self
-        if not self.num:
+        if not self.coefficient:
             return b
-        low = min(self.shift, b.shift)
-        x, y = self.field.lift(self.num, self.shift - low), self.field.lift(b.num, b.shift - low)
-        if _same_polynomial(self.den, b.den):
-            return Ratio(self.field, low, x + y, self.den)
-        if self.den is None:
-            assert b.den is not None
-            return Ratio(self.field, low, x * b.den + y, b.den)
-        if b.den is None:
-            return Ratio(self.field, low, x + y * self.den, self.den)
-        return _reduced(self.field, low, x * b.den + y * self.den, self.den * b.den)
+        field, low = self.field, min(self.shift, b.shift)
+        above, own_above, other_above = _common(self.above, b.above)
+        below, own_below, other_below = _common(self.below, b.below)
+        x = field.lift(_scaled(field.product(own_above + other_below), self.coefficient), self.shift - low)
+        y = field.lift(_scaled(field.product(other_above + own_below), b.coefficient), b.shift - low)
+        return _reduced(field, _ONE, low, (*above, x + y), below + own_below + other_below)
 
     __radd__ = __add__
 
     def __neg__(self) -> Ratio:
-        return Ratio(self.field, self.shift, -self.num, self.den)
+        return Ratio(self.field, -self.coefficient, self.shift, self.above, self.below)
 
     def __sub__(self, other: Any) -> Ratio:
         return self + (-self._same(other))
@@ -98,36 +118,23 @@ class Ratio:
 
     def __mul__(self, other: Any) -> Ratio:
         if isinstance(other, fmpq):
-            return Ratio(self.field, self.shift, self.num * other, self.den)
+            if not other:
+                return self.field.constant(_ZERO)
+            return Ratio(self.field, self.coefficient * other, self.shift, self.above, self.below)
         b = self._same(other)
-        shift = self.shift + b.shift
-        if b.den is not None and _same_polynomial(self.num, b.den):
-            return Ratio(self.field, shift, b.num, self.den)
-        if self.den is not None and _same_polynomial(b.num, self.den):
-            return Ratio(self.field, shift, self.num, b.den)
-        return _reduced(self.field, shift, self.num * b.num, _product(self.den, b.den))
+        coefficient, shift = self.coefficient * b.coefficient, self.shift + b.shift
+        return _reduced(self.field, coefficient, shift, self.above + b.above, self.below + b.below)
 
     __rmul__ = __mul__
 
     def inverse(self) -> Ratio:
         """1 / self. Raises ZeroDivisionError at zero."""
-        if not self.num:
+        if not self.coefficient:
             raise ZeroDivisionError("inverse of zero")
-        above = self.field.context.constant(1) if self.den is None else self.den
-        if self.num.is_constant():
-            return Ratio(self.field, -self.shift, above * (_ONE / self.num.leading_coefficient()), None)
-        return Ratio(self.field, -self.shift, above, self.num)
+        return Ratio(self.field, _ONE / self.coefficient, -self.shift, self.below, self.above)
 
     def __truediv__(self, other: Any) -> Ratio:
-        b = self._same(other)
-        if not b.num:
-            raise ZeroDivisionError("division by zero")
-        shift = self.shift - b.shift
-        if _same_polynomial(self.den, b.den):
-            if _same_polynomial(self.num, b.num):
-                return self.field.power(shift)
-            return _quotient(self.field, shift, self.num, b.num)
-        return self * b.inverse()
+        return self * self._same(other).inverse()
 
     def __rtruediv__(self, other: Any) -> Ratio:
         return self._same(other) * self.inverse()
@@ -135,16 +142,7 @@ class Ratio:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, (Ratio, fmpq, fmpz, int)):
             return NotImplemented
-        b = self._same(other)
-        if not self.num or not b.num:
-            return bool(self.num) == bool(b.num)
-        low = min(self.shift, b.shift)
-        x, y = self.field.lift(self.num, self.shift - low), self.field.lift(b.num, b.shift - low)
-        if _same_polynomial(self.den, b.den):
-            return bool(x == y)
-        left = x if b.den is None else x * b.den
-        right = y if self.den is None else y * self.den
-        return bool(left == right)
+        return not (self - other)
 
     __hash__ = None  # type: ignore[assignment]  # one value has many representations
 
@@ -154,13 +152,13 @@ class Ratio:
         If num/den = X^e, the leading monomials X^a of num and X^b of den satisfy e = a - b, and num X^b = den X^a; the
         converse is plain, so one comparison of polynomials decides it without a greatest common divisor.
         """
-        if not self.num:
+        if not self.coefficient:
             return None
-        den = self.field.context.constant(1) if self.den is None else self.den
-        if len(self.num) != len(den) or self.num.leading_coefficient() != den.leading_coefficient():
+        num, den = self.num, self.den
+        if len(num) != len(den) or num.leading_coefficient() != den.leading_coefficient():
             return None
-        above, below = self.num.monomial(0), den.monomial(0)
-        if self.num * self.field.context.from_dict({below: 1}) != den * self.field.context.from_dict({above: 1}):
+        above, below = num.monomial(0), den.monomial(0)
+        if num * self.field.context.from_dict({below: 1}) != den * self.field.context.from_dict({above: 1}):
             return None
         exponents = [int(a) - int(b) for a, b in zip(above, below, strict=True)]
         exponents[0] += self.shift
@@ -168,32 +166,67 @@ class Ratio:
 
     def rational(self) -> fmpq | None:
         """The rational number that this equals, or None when it is none (as an element of the field)."""
-        if not self.num:
-            return _ZERO
-        lead = self.num.leading_coefficient() / (_ONE if self.den is None else self.den.leading_coefficient())
+        if not self.coefficient or not (self.above or self.below or self.shift):
+            return self.coefficient
+        num, den = self.num, self.den
+        if len(num) != len(den):
+            return None
+        lead = num.leading_coefficient() / den.leading_coefficient()
         return lead if self == lead else None
 
 
-def _same_polynomial(a: fmpq_mpoly | None, b: fmpq_mpoly | None) -> bool:
-    return a is b or (a is not None and b is not None and a == b)
+def _scaled(polynomial: fmpq_mpoly, factor: fmpq) -> fmpq_mpoly:
+    return polynomial if factor == _ONE else polynomial * factor
 
 
-def _product(a: fmpq_mpoly | None, b: fmpq_mpoly | None) -> fmpq_mpoly | None:
-    if a is None:
-        return b
-    return a if b is None else a * b
+def _common(a: Factors, b: Factors) -> tuple[Factors, Factors, Factors]:
+    """The factors that two products share, and what is left of each."""
+    if not a or not b:
+        return (), a, b
+    shared, left, right = [], [], list(b)
+    for factor in a:
+        for i, candidate in enumerate(right):
+            if candidate is factor or candidate == factor:
+                shared.append(right.pop(i))
+                break
+        else:
+            left.append(factor)
+    return tuple(shared), tuple(left), tuple(right)
 
 
-def _reduced(field: Field, shift: int, num: fmpq_mpoly, den: fmpq_mpoly | None) -> Ratio:
-    """num / den in lowest terms where that is cheap."""
-    return Ratio(field, shift, num, None) if den is None else _quotient(field, shift, num, den)
-
-
-def _quotient(field: Field, shift: int, num: fmpq_mpoly, den: fmpq_mpoly) -> Ratio:
-    if num and not den.is_constant() and max(num.total_degree(), den.total_degree()) <= REDUCED_DEGREE:
-        common = num.gcd(den)
-        if not common.is_constant():
-            num, den = num / common, den / common
-    if den.is_constant():
-        return Ratio(field, shift, num * (_ONE / den.leading_coefficient()), None)
-    return Ratio(field, shift, num, den)
+def _reduced(field: Field, coefficient: fmpq, shift: int, above: Sequence[fmpq_mpoly], below: Factors) -> Ratio:
+    """The quotient without constant factors, with equal factors cancelled, and in lowest terms where that is cheap."""
+    over: list[fmpq_mpoly] = []
+    for factor in above:
+        if factor.is_constant():
+            if not factor:
+                return field.constant(_ZERO)
+            coefficient = coefficient * factor.leading_coefficient()
+        else:
+            over.append(factor)
+    if not coefficient:
+        return field.constant(_ZERO)
+    if not below:
+        return Ratio(field, coefficient, shift, tuple(over), ())
+    _, kept, rest = _common(tuple(over), below)
+    top, bottom = list(kept), list(rest)
+    for i, factor in enumerate(top):
+        for j, divisor in enumerate(bottom):
+            if max(factor.total_degree(), divisor.total_degree()) > REDUCED_DEGREE:
+                continue
+            common = factor.gcd(divisor)
+            if not common.is_constant():
+                factor, bottom[j] = factor / common, divisor / common
+        top[i] = factor
+    for factors, sign in ((top, 1), (bottom, -1)):
+        for factor in factors:
+            if factor.is_constant():
+                lead = factor.leading_coefficient()
+                coefficient = coefficient * lead if sign > 0 else coefficient / lead
+    return Ratio(
+        field,
+        coefficient,
+        shift,
+        tuple(factor for factor in top if not factor.is_constant()),
+        tuple(factor for factor in bottom if not factor.is_constant()),
+    )
