@@ -14,7 +14,7 @@ from verify.arithmetic.exact import SCORE_LIMIT, Exact2, ExactE, ScoreDenominato
 from verify.arithmetic.interface import Arithmetic, Entry, Kind
 from verify.claims.compare import Comparison, contrast
 from verify.claims.construction import Construction
-from verify.errors import PrecisionNeeded, RequestError, RuleBroken, Undecided, VerifyError
+from verify.errors import OutOfRange, PrecisionNeeded, RequestError, RuleBroken, Undecided, VerifyError
 from verify.oracle.problem import Problem, power_of_two_above, value_bound
 from verify.oracle.program import Program
 from verify.oracle.run import run
@@ -78,7 +78,10 @@ def simulate(request: Request, construction: Construction) -> dict[str, Any]:
     result = _result(request, construction, program, broken_rules)
     calls, rounds = construction.predict(problem, request.minimise)
     result["predicted"] = {"calls": calls, "rounds": rounds}
-    result |= _exact(request, program) if request.arithmetic == "exact" else _ball(request, program)
+    try:
+        result |= _exact(request, program) if request.arithmetic == "exact" else _ball(request, program)
+    except OutOfRange as error:
+        result["why"] = f"the construction breaks down: {error}"
     return result
 
 
@@ -230,8 +233,8 @@ def _errors(comparison: Comparison, arithmetic: Arithmetic) -> dict[str, str]:
                 (arithmetic.enclose(a[i], bits), arithmetic.enclose(b[i], bits))
                 for a, b in zip(comparison.output, comparison.direct, strict=True)
             ]
-            error = _norm([a - b for a, b in pairs])
-            size = _norm([b for _, b in pairs])
+            error = _norm([(a - b).abs_upper() for a, b in pairs])
+            size = _norm([b.abs_lower() for _, b in pairs])
             exact = all(arithmetic.equal(a[i], b[i]) for a, b in zip(comparison.output, comparison.direct, strict=True))
             if exact:
                 continue
@@ -240,8 +243,9 @@ def _errors(comparison: Comparison, arithmetic: Arithmetic) -> dict[str, str]:
         return {"relative_error": upper_decimal(relative), "absolute_error": upper_decimal(absolute)}
 
 
-def _norm(entries: list[arb]) -> arb:
-    return sum((x * x for x in entries), arb(0)).sqrt()
+def _norm(sizes: list[arb]) -> arb:
+    """The 2-norm of numbers that are not negative. (The square of a ball around zero reaches below zero and has no root.)"""
+    return sum((x * x for x in sizes), arb(0)).sqrt()
 
 
 def _rows(columns: list[list[Any]]) -> list[list[Any]]:

@@ -27,6 +27,9 @@ P = ParamSpec("P")
 
 HELD, NOT_HELD, WRONG_REQUEST, INTERRUPTED = 0, 1, 2, 130
 
+MOST_CHARACTERS = 1000
+"""Of a complaint; a longer one is cut in the middle."""
+
 MOST_SLOTS = 256
 """The most layers, and the most heads, of an oracle (the paper's L' and H' are far below N)."""
 
@@ -283,5 +286,7 @@ def _discard_output() -> None:
 
 def _complain(message: str) -> int:
     line = "".join(c if c.isprintable() else " " for c in " ".join(message.split()))
+    if len(line) > MOST_CHARACTERS:  # an option or a name repeated in full
+        line = f"{line[: MOST_CHARACTERS // 2]} ... {line[-MOST_CHARACTERS // 2 :]}"
     print(f"verify: {line}", file=sys.stderr)
     return WRONG_REQUEST
