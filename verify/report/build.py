@@ -1,8 +1,9 @@
 """Builds the reports folder: runs every check, writes the ledger and evidence, renders LaTeX and HTML from the ledger.
 
 The files are the same byte for byte whenever the code, its dependencies and the platform-independent results are: no times,
-no machine names. Every file is written whole or not at all, the manifest last; so after a kill at any moment the next run
-finds no valid manifest and completes the work. With a manifest that matches the code and every file, nothing is redone.
+no machine names. Every file is written whole or not at all. While files are being written the manifest vouches for none and
+lists them all, old and new; so after a kill at any moment the next run completes the work and removes what is stale. With a
+manifest that is as it was written and matches the code and every file, nothing is redone.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import importlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -28,6 +30,12 @@ from verify.report.latex import render_latex
 from verify.report.ledger import evidence_document, evidence_name, make_ledger
 
 MANIFEST = "manifest.json"
+UNFINISHED = "manifest/1 of unfinished work"
+FOLDERS = ("appendix", "evidence", "examples")
+PART = ".part"
+"""How the names of files end that are not complete yet; they start with a dot."""
+
+_OWN_NAME = re.compile(rf"(?:(?:{'|'.join(FOLDERS)})/)?[A-Za-z0-9][A-Za-z0-9.-]*")
 
 LIBRARIES = ("python-flint", "gmpy2", "mpmath", "sympy", "numpy", "jinja2", "matplotlib")
 """Libraries whose versions a report depends on."""
@@ -40,21 +48,22 @@ def build(package: str, out: Path, *, jobs: int | None = None) -> dict[str, Any]
     before = _read_manifest(out)
     if before is not None and before["source"] == source and _matches(out, before["files"]):
         return {"held": before["held"], "changed": [], "message": f"{out}: up to date ({len(before['files'])} files)"}
+    _prepare(out)  # before the work: a folder that cannot be written is found out now
     files, held, count = render(package, registry, jobs=jobs)
-    _prepare(out)
+    stale = [name for name in _listed(out) if name not in files]
+    _write(out / MANIFEST, _json({"format": UNFINISHED, "files": sorted([*files, *stale])}))
     changed = [name for name, text in files.items() if _write(out / name, text)]
-    stale = [name for name in (before or {"files": {}})["files"] if name not in files]
     for name in stale:
-        (out / name).unlink(missing_ok=True)
+        _remove(out / name)
     manifest = {
         "format": "manifest/1",
         "version": __version__,
         "libraries": libraries(),
         "source": source,
         "held": held,
-        "files": {name: _digest(text) for name, text in sorted(files.items())},
+        "files": {name: _digest(text.encode("utf-8")) for name, text in sorted(files.items())},
     }
-    _write(out / MANIFEST, _json(manifest))
+    _write(out / MANIFEST, _json(manifest | {"digest": _digest(_json(manifest).encode("utf-8"))}))
     message = f"{out}: {count} checks, {len(files)} files, {len(changed)} changed; "
     message += "every verdict is as expected" if held else "NOT every verdict is as expected (see ledger.json)"
     return {"held": held, "changed": changed, "message": message}
@@ -112,51 +121,74 @@ def _json(document: Any) -> str:
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _read_manifest(out: Path) -> dict[str, Any] | None:
+    """The manifest of finished work, if it stands there exactly as it was written."""
     try:
-        manifest = json.loads((out / MANIFEST).read_text(encoding="utf-8"))
-        if (
-            manifest["format"] == "manifest/1"
-            and isinstance(manifest["files"], dict)
-            and isinstance(manifest["held"], bool)
-        ):
-            return dict(manifest)
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    return None
+        text = (out / MANIFEST).read_bytes()
+        manifest = json.loads(text)
+        if manifest["format"] != "manifest/1" or text != _json(manifest).encode("utf-8"):
+            return None
+        digest = manifest.pop("digest")
+        return dict(manifest) if digest == _digest(_json(manifest).encode("utf-8")) else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _listed(out: Path) -> list[str]:
+    """The files that a manifest, finished or not, says were written here; only names that this module could have written."""
+    try:
+        names = list(json.loads((out / MANIFEST).read_bytes())["files"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return []
+    return [name for name in names if isinstance(name, str) and _OWN_NAME.fullmatch(name)]
 
 
 def _matches(out: Path, files: dict[str, str]) -> bool:
     try:
-        return all(_digest((out / name).read_text(encoding="utf-8")) == digest for name, digest in files.items())
-    except (OSError, ValueError):
+        return all(_digest((out / name).read_bytes()) == digest for name, digest in files.items())
+    except OSError:
         return False
 
 
 def _prepare(out: Path) -> None:
+    """Makes the folder, finds out whether it can be written, and clears away what killed runs left half-written."""
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        # While files of two runs may be mixed there must be no manifest that vouches for them.
-        (out / MANIFEST).unlink(missing_ok=True)
+        for folder in (out, *(out / name for name in FOLDERS)):
+            folder.mkdir(parents=True, exist_ok=True)
+            for left in folder.glob(f".*{PART}"):
+                left.unlink()
+        with tempfile.TemporaryFile(dir=out):
+            pass
     except OSError as error:
-        raise RequestError(f"cannot write to {str(out)!r}: {error.strerror}", where="--out") from None
+        raise _unwritable(out, error) from None
 
 
 def _write(path: Path, text: str) -> bool:
     """Writes a file whole; False if it was already as it should be."""
+    content = text.encode("utf-8")
     try:
-        if path.is_file() and path.read_bytes() == text.encode("utf-8"):
+        if path.is_file() and not path.is_symlink() and path.read_bytes() == content:
             return False
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PART)
         with os.fdopen(handle, "wb") as file:
-            file.write(text.encode("utf-8"))
+            file.write(content)
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except OSError as error:
-        raise RequestError(f"cannot write {str(path)!r}: {error.strerror}", where="--out") from None
+        raise _unwritable(path, error) from None
     return True
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> RequestError:
+    return RequestError(f"cannot write {str(path)!r}: {error.strerror}", where="--out", right="name another folder")

@@ -7,6 +7,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from verify.report.ledger import verdict_word
+
 
 def render_html(ledger: dict[str, Any], examples: dict[str, str]) -> dict[str, str]:
     """The pages by file name."""
@@ -29,5 +31,12 @@ def render_html(ledger: dict[str, Any], examples: dict[str, str]) -> dict[str, s
     used_by: dict[str, list[str]] = {}
     for claim_id, used in ledger["dependencies"]:
         used_by.setdefault(claim_id, []).append(used)
-    page = environment.get_template("index.html").render(ledger=ledger, counts=counts, runs=runs, uses=used_by)
+    groups = [
+        ("Statements of the paper", [c for c in ledger["claims"] if c["kind"] == "lemma"]),
+        ("Findings and comments", [c for c in ledger["claims"] if c["kind"] in ("finding", "comment")]),
+        ("Constructions of our own", [c for c in ledger["claims"] if c["kind"] == "construction"]),
+    ]
+    page = environment.get_template("index.html").render(
+        ledger=ledger, counts=counts, runs=runs, uses=used_by, groups=groups, word=verdict_word
+    )
     return {"index.html": page}
