@@ -36,7 +36,8 @@ class Shape:
 
     `real[p]` says whether row p has a key of its own. A row without one is a base row if `null_is_base`, else its value is zero
     (it changes the normaliser only, which cancels in a last call). `last` calls return the attention output, others `(B + cA, A)`.
-    With `subtract`, the single child's sums are subtracted instead of added (prefix differences). With `residual` (the model changed) the
+    With `subtract`, a last call returns the quotient for the single child's sums *minus* its own (prefix differences). `offsets`, if given, holds
+    constants (u, w) for each entry of `real`: the query in row p gives the key in row p' the score `<q, k> + <u_p, w_p'>`. With `residual` (the model changed) the
     children's sums stay in the row and take no rows of their own; a last call that has children then needs a base row as well.
     """
 
@@ -47,6 +48,7 @@ class Shape:
     null_is_base: bool = True
     subtract: bool = False
     residual: bool = False
+    offsets: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
 
 
 def synthetic_rows(problem: Problem, shape: Shape) -> int:
@@ -57,7 +59,7 @@ def synthetic_rows(problem: Problem, shape: Shape) -> int:
 def causal_call(problem: Problem, shape: Shape) -> Oracle:
     """The oracle for a shape. Input row: `[key token (d) | query token (d) | r sums for each child]`.
 
-    Embedding `[query (d) | logarithms (r) | key (d) | one-hot role (r) | real | base]`.
+    Embedding `[query (d) | logarithms (r) | key (d) | one-hot role (r) | real | base | u | w]`.
     """
     d, head, m = problem.d, problem.head, problem.head.width
     r = m + 1
@@ -66,8 +68,12 @@ def causal_call(problem: Problem, shape: Shape) -> Oracle:
     bound = problem.value_bound
     # Carried sums have value columns of their own when they are to be subtracted.
     own_columns = carried if shape.subtract else 0
+    offset_columns = len(shape.offsets[0][0]) if shape.offsets else 0
+    no_offset = ((0,) * offset_columns, (0,) * offset_columns)
 
-    def tokens(number: int | None, real: bool, base: bool) -> TokenMap:
+    def tokens(
+        number: int | None, real: bool, base: bool, offset: tuple[tuple[int, ...], tuple[int, ...]] = no_offset
+    ) -> TokenMap:
         def place(x: list[Wire]) -> list[Wire | int]:
             key, query, sums = x[:d], x[d : 2 * d], x[2 * d :]
             merged = [_total(sums[c::r]) for c in range(r if shape.children else 0)]
@@ -78,6 +84,8 @@ def causal_call(problem: Problem, shape: Shape) -> Oracle:
                 *one_hot(number, carried),
                 int(real),
                 int(base),
+                *offset[0],
+                *offset[1],
                 *merged[:kept],
             ]
 
@@ -93,16 +101,22 @@ def causal_call(problem: Problem, shape: Shape) -> Oracle:
     extend(shape.base, tokens(None, False, True))
     for c in [m, *range(m)] if carried else []:
         extend(1, tokens(c, False, False))
-    for real, group in groupby(shape.real):
-        extend(len(list(group)), tokens(None, real, not real and shape.null_is_base))
+    rows = zip(shape.real, shape.offsets or (no_offset,) * len(shape.real), strict=True)
+    for (real, offset), group in groupby(rows):
+        extend(len(list(group)), tokens(None, real, not real and shape.null_is_base, offset))
 
     at_key, at_role = d + carried, 2 * d + carried
     at_real, at_base = 2 * d + 2 * carried, 2 * d + 2 * carried + 1
-    height = at_base + 1 + kept
-    carry = RationalMatrix.identity(carried)
-    W_Q = RationalMatrix.blocks(height, head.W_Q.width + carried, [(0, 0, head.W_Q), (d, head.W_Q.width, carry)])
-    W_K = RationalMatrix.blocks(
-        height, head.W_K.width + carried, [(at_key, 0, head.W_K), (at_role, head.W_K.width, carry)]
+    at_u, at_w = at_base + 1, at_base + 1 + offset_columns
+    height = at_w + offset_columns + kept
+    carry, term, scored = RationalMatrix.identity(carried), RationalMatrix.identity(offset_columns), head.W_Q.width
+    W_Q, W_K = (
+        RationalMatrix.blocks(
+            height,
+            scored + carried + offset_columns,
+            [(at_token, 0, W), (at_number, scored, carry), (at_offset, scored + carried, term)],
+        )
+        for W, at_token, at_number, at_offset in ((head.W_Q, 0, d, at_u), (head.W_K, at_key, at_role, at_w))
     )
     one = RationalMatrix.identity(1)
     needs_base = not shape.last or bool(kept)
@@ -110,8 +124,11 @@ def causal_call(problem: Problem, shape: Shape) -> Oracle:
     placed = [
         (at_key, 0, head.W_V),
         (at_real, 0, RationalMatrix.of([[bound] * m + [1]])),
-        (at_role, r if shape.subtract else 0, carry),
+        (at_role, 0, carry),
     ]
+    if shape.subtract:
+        # Twice the number, so that no row divides by 0, not even one that takes all averages for 1 (a synthetic row of Lemma B.3).
+        placed[-1] = (at_role, r, RationalMatrix.from_entries(r, r, {(c, c): 2 for c in range(r)}))
     if needs_base:
         placed.append((at_base, r + own_columns, one))
     W_V = RationalMatrix.blocks(height, columns, placed)
@@ -120,7 +137,7 @@ def causal_call(problem: Problem, shape: Shape) -> Oracle:
     def recover(out: list[Wire]) -> Sequence[Wire]:
         sums = list(out[:r])
         if shape.subtract:
-            sums = [a - b for a, b in zip(sums, out[r : 2 * r], strict=True)]
+            sums = [b / 2 - a for a, b in zip(sums, out[r : 2 * r], strict=True)]
         if needs_base:
             sums = unnormalised(sums, out[columns - 1], visible_base)
         if kept:

@@ -115,13 +115,13 @@ def run(document: Document, M: int, construction: str = "repaired", **options: A
 
 def available(construction: str, mask: Any, oracle_layers: int = 1) -> bool:
     """Whether a construction of this name is for this mask (windows have their own variants) and this many layers."""
-    if construction == "per-query" and oracle_layers > 1:
+    if construction in ("per-query", "discounted") and oracle_layers > 1:
         return False
     if construction in ("repaired", "residual", "printed"):
         return True
     if construction == "pairwise":
         return bool(mask == "none")
-    return (construction in ("token-wise", "blocks", "prefix-difference")) == isinstance(mask, dict)
+    return (construction in ("token-wise", "blocks", "discounted", "prefix-difference")) == isinstance(mask, dict)
 
 
 oracles = st.sampled_from([(1, 1), (1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (3, 1)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -9,19 +10,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofs import causal, theorem_d1
+from proofs import causal, theorem_b4, theorem_d1
 from proofs.theorem_d1 import VARIANTS, calls_by_round, smallest_length
-from tests.independent import head_exp, head_exp2
-from tests.proofs.checking import caught
+from tests.independent import head_exp, head_exp2, nearest
+from tests.proofs.checking import as_announced, caught
 from tests.proofs.test_lemma_b1 import assert_close, instances, problem_of
 from verify.arithmetic.ball import Ball, working_precision
 from verify.arithmetic.exact import Exact2, ExactE
+from verify.arithmetic.interface import Kind
+from verify.arithmetic.matrix import RationalMatrix
 from verify.errors import RequestError, RuleBroken
 from verify.oracle.machine import INPUT_LENGTH
 from verify.oracle.problem import Problem
 from verify.oracle.run import run
-from verify.transformer.attention import Mask
-from verify.transformer.model import Transformer
+from verify.transformer.attention import Head, Mask
+from verify.transformer.model import Layer, Transformer
+from verify.transformer.token_map import TokenMap
 
 windows = st.tuples(st.integers(1, 12), st.integers(0, 5))
 
@@ -106,6 +110,90 @@ def test_printed_at_every_chunk_offset(instance, window):
         assert INPUT_LENGTH in {b.rule for b in program.broken_rules}
 
 
+@settings(max_examples=60)
+@given(instances(most=10), windows)
+def test_sinks_in_front_correct_the_printed_formula(instance, window):
+    """The reading with the fault corrected, wherever the window itself can be run; beyond the first chunk the printed one is refused (N3)."""
+    N, M, _, X, *W = instance
+    problem = masked(instance, *window)
+    if N > M and min(window[0], N) >= M:
+        return
+    program = theorem_d1.printed(problem, "sinks first")
+    assert exact_rows(program, X) == head_exp2(X, *W, sees=seen(*window))
+
+
+def test_sinks_inside_the_chunk_take_the_wrong_tokens():
+    """N = 3, M = 2, r = s = 1, equal scores: query 2 averages over tokens 1 and 2 instead of 0 and 2."""
+    X = [[Fraction(x)] for x in (8, 4, 2)]
+    W = [[[Fraction(0)]], [[Fraction(0)]], [[Fraction(1)]]]
+    problem = masked((3, 2, 1, X, *W), 1, 1)
+    with pytest.raises(RuleBroken):
+        theorem_d1.printed(problem)
+    assert exact_rows(theorem_d1.printed(problem, "inside the chunk"), X) == [[8], [6], [3]]
+    assert exact_rows(theorem_d1.printed(problem, "sinks first"), X) == [[8], [6], [5]]
+    assert head_exp2(X, *W, sees=seen(1, 1)) == [[8], [6], [5]]
+
+
+@settings(max_examples=60)
+@given(
+    st.integers(1, 4),
+    st.integers(0, 2),
+    st.lists(st.integers(-6, 6), min_size=2, max_size=9),
+)
+def test_discounted_difference_is_well_conditioned(r, s, tokens):
+    """`T - P` is the visible weight and `P` at most that, in plain fractions, with binomials from factorials."""
+    one, N = [[Fraction(1)]], len(tokens)
+    X = [[Fraction(x)] for x in tokens]
+    problem = replace(masked((N, N + 8, 1, X, one, one, one), r, s), input_bound=Fraction(8))
+    factor = theorem_d1.discount(problem)
+    assert factor == 2 * 64 + 1
+    for i in range(N):
+        weights = {j: Fraction(2) ** (tokens[i] * tokens[j]) for j in range(i + 1)}
+        visible = sum(w for j, w in weights.items() if seen(r, s)(i, j))
+        removed = sum(w / 2 ** (factor * math.comb(i - j, r)) for j, w in weights.items() if not seen(r, s)(i, j))
+        assert removed <= visible
+
+
+def test_packed_variants():
+    """Inside oracles of two layers, whose synthetic rows take all averages for 1; the discount does not pass there."""
+    one = [[Fraction(1)]]
+    X = [[Fraction(x)] for x in (2, 1, 0, -1, 1, 2, 0, 1, -1)]
+    for window in ((2, 0), (2, 1), (3, 2)):
+        problem = replace(masked((9, 26, 1, X, one, one, one), *window), oracle_layers=2, input_bound=Fraction(2))
+        for variant in ("token-wise", "blocks", "prefix-difference"):
+            program = theorem_b4.repaired(problem, "calls", variant)
+            assert exact_rows(program, X) == head_exp2(X, one, one, one, sees=seen(*window))
+            assert (program.cost.calls, program.cost.rounds) == theorem_b4.predict(problem, "calls", variant)
+            assert program.cost.longest_input <= 26 and not program.broken_rules
+        with pytest.raises(RequestError, match="one layer"):
+            theorem_b4.repaired(problem, "calls", "discounted")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_two_layers_of_two_heads(variant):
+    """Composed by Theorem B.4, rounding between the layers."""
+    matrices = [
+        [[[Fraction(1)]], [[Fraction(1)]], [[Fraction(2)]]],
+        [[[Fraction(-1)]], [[Fraction(1)]], [[Fraction(1)]]],
+    ]
+    heads = tuple(Head(*(RationalMatrix.of(W) for W in head)) for head in matrices)
+    mlp = TokenMap.trace([Kind.VALUE] * 2, lambda x: [wire.round(0) for wire in x])
+    problem = Problem(
+        9, 9, Transformer((Layer(heads, mlp),) * 2, Mask(True, 2, 1)), (Kind.NUMBER,) * 2, Fraction(8), Fraction(2)
+    )
+    X = [
+        [Fraction(a), Fraction(b)]
+        for a, b in zip((1, 0, 2, -1, 1, 0, 1, 2, -2), (0, 1, -1, 1, 2, 0, 1, 1, 0), strict=True)
+    ]
+    rows = X
+    for _ in range(2):
+        parts = [head_exp2([[row[h]] for row in rows], *matrices[h], sees=seen(2, 1)) for h in range(2)]
+        rows = [[nearest(a[0]), nearest(b[0])] for a, b in zip(*parts, strict=True)]
+    program = theorem_b4.repaired(problem, "calls", variant)
+    assert exact_rows(program, X) == rows
+    assert (program.cost.calls, program.cost.rounds) == theorem_b4.predict(problem, "calls", variant)
+
+
 @given(st.integers(10, 400), st.integers(8, 30), st.integers(1, 4), st.integers(0, 3))
 def test_calls_grow_linearly(N, M, r, s):
     """Twice the tokens, at most twice the calls and a constant: for fixed r, s and M."""
@@ -129,13 +217,42 @@ def one_sink_too_many(monkeypatch):
     monkeypatch.setattr(theorem_d1, "window_of", lambda problem: (original(problem)[0], original(problem)[1] + 1))
 
 
-def sinks_forgotten(monkeypatch):
-    monkeypatch.setattr(theorem_d1, "_with_sinks", lambda calls, start, count, s, sums: sums)
+def sinks_not_seen(monkeypatch):
+    original = theorem_d1.visible_places
+    monkeypatch.setattr(theorem_d1, "visible_places", lambda i, r, s: original(i, r, 0))
 
 
-def first_queries_too_few(monkeypatch):
-    original = theorem_d1.first_queries
-    monkeypatch.setattr(theorem_d1, "first_queries", lambda problem: max(1, original(problem) - 1))
+def sinks_discounted(monkeypatch):
+    original = theorem_d1.offset
+    monkeypatch.setattr(theorem_d1, "offset", lambda i, j, start, s, r, factor: original(i, j, start, 0, r, factor))
+
+
+def no_discount(monkeypatch):
+    monkeypatch.setattr(theorem_d1, "discount", lambda problem: 1)
+
+
+def one_column_less(monkeypatch):
+    original = theorem_d1.offset
+    monkeypatch.setattr(theorem_d1, "offset", lambda *given: tuple((*part[:-1], 0) for part in original(*given)))
+
+
+def prior_key_forgotten(monkeypatch):
+    original = theorem_d1.prior_keys
+    monkeypatch.setattr(theorem_d1, "prior_keys", lambda problem, start: max(0, original(problem, start) - 1))
+
+
+def attention_reads_tokens(monkeypatch):
+    original = theorem_d1.one_hot
+    monkeypatch.setattr(theorem_d1, "one_hot", lambda position, width: [*original(position, width)[:-1], 1])
+
+
+def printed_sinks_one_row_late(monkeypatch):
+    original = theorem_d1._printed_chunk
+
+    def mutant(machine, X, problem, start, count, reading):
+        return original(machine, X, problem, start, count, "prefix" if reading == "sinks first" else reading)
+
+    monkeypatch.setattr(theorem_d1, "_printed_chunk", mutant)
 
 
 def nothing_subtracted(monkeypatch):
@@ -148,8 +265,13 @@ def weights_not_exponentials(monkeypatch):
     monkeypatch.setattr(theorem_d1, "_dot", lambda q, k: original(q, k) * 2)
 
 
-def cost_of_one_pass(monkeypatch):
-    monkeypatch.setattr(theorem_d1, "tail_rounds", lambda problem, variant: [1])
+def blocks_too_large(monkeypatch):
+    original = theorem_d1.block_size
+    monkeypatch.setattr(theorem_d1, "block_size", lambda problem: original(problem) + 1)
+
+
+def one_chunk_is_enough(monkeypatch):
+    monkeypatch.setattr(theorem_d1, "calls_by_round", lambda *given, **named: [1])
 
 
 @pytest.mark.parametrize(
@@ -157,21 +279,27 @@ def cost_of_one_pass(monkeypatch):
     [
         window_off_by_one,
         one_sink_too_many,
-        sinks_forgotten,
-        first_queries_too_few,
+        sinks_not_seen,
+        sinks_discounted,
+        no_discount,
+        one_column_less,
+        prior_key_forgotten,
+        attention_reads_tokens,
+        printed_sinks_one_row_late,
         nothing_subtracted,
         weights_not_exponentials,
-        cost_of_one_pass,
+        blocks_too_large,
+        one_chunk_is_enough,
     ],
     ids=lambda f: f.__name__,
 )
 def test_mutant_is_caught(mutate, monkeypatch):
     mutate(monkeypatch)
-    assert caught("D.1")
+    assert caught("N23", "N3", "N20", "D.1")
 
 
 def test_without_a_mutant_everything_is_as_expected():
-    assert not caught("D.1", "N3", "N20")
+    as_announced("D.1", "N3", "N20", "N23")
 
 
 def test_a_longer_oracle_removes_n3():
