@@ -6,8 +6,17 @@ import json
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
-from verify.report.ledger import verdict_word
+from verify.report.notation import to_html
+
+GROUPS = (
+    ("Lemmas and theorems", "lemma", ""),
+    ("Points of the review", "review", "Proved says that the point is right."),
+    ("Further findings", "finding", "Proved says that the finding is right."),
+    ("Our own constructions", "construction", ""),
+)
+"""Headings of the list of claims, and what a verdict means there."""
 
 
 def render_html(ledger: dict[str, Any], examples: dict[str, str]) -> dict[str, str]:
@@ -20,6 +29,7 @@ def render_html(ledger: dict[str, Any], examples: dict[str, str]) -> dict[str, s
         keep_trailing_newline=True,
         autoescape=True,
     )
+    environment.filters["prose"] = lambda text: Markup(to_html(text))
     counts: dict[str, int] = {}
     for claim in ledger["claims"]:
         for construction in claim["constructions"].values():
@@ -32,11 +42,17 @@ def render_html(ledger: dict[str, Any], examples: dict[str, str]) -> dict[str, s
     for claim_id, used in ledger["dependencies"]:
         used_by.setdefault(claim_id, []).append(used)
     groups = [
-        ("Statements of the paper", [c for c in ledger["claims"] if c["kind"] == "lemma"]),
-        ("Findings and comments", [c for c in ledger["claims"] if c["kind"] in ("finding", "comment")]),
-        ("Constructions of our own", [c for c in ledger["claims"] if c["kind"] == "construction"]),
+        (heading, note, [claim for claim in ledger["claims"] if group_of(claim) == group])
+        for heading, group, note in GROUPS
     ]
     page = environment.get_template("index.html").render(
-        ledger=ledger, counts=counts, runs=runs, uses=used_by, groups=groups, word=verdict_word
+        ledger=ledger, counts=counts, groups=[group for group in groups if group[2]], runs=runs, uses=used_by
     )
     return {"index.html": page}
+
+
+def group_of(claim: dict[str, Any]) -> str:
+    """Which part of the list of claims a claim belongs to."""
+    if claim["kind"] in ("comment", "finding"):
+        return "review" if claim["id"].startswith("R") else "finding"
+    return "lemma" if claim["kind"] == "lemma" else "construction"

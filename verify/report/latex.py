@@ -1,100 +1,89 @@
-"""The LaTeX fragments: `appendix/claims.tex` to `\\input` into any article, `appendix/appendix.tex` to compile alone.
+"""The LaTeX fragments: `appendix/summary.tex`, `claims.tex` and `tables.tex` to `\\input` into any article, `appendix/appendix.tex` to compile alone.
 
-The fragments need only `booktabs` and `graphicx`; every macro they define starts with `\\thv`, and is defined with
-`\\providecommand`, so that an article can restyle it.
+The fragments need only `booktabs` and `longtable`; every macro they define starts with `\\thv`, and is defined with
+`\\providecommand`, so that an article can restyle it. Lines fit a text width of 5.5 inches (NeurIPS) or more.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from verify.report.ledger import verdict_word
+from verify.report.notation import tex_code, tex_text, to_tex
 
-_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-}
+TEXT_WIDTH = 395
+"""Points: 5.5 inches, with a little to spare."""
 
-_FORMULA = re.compile(r"[^\s;,:\"]*[\^_][^\s;,:\"]*|[^\s;,:\"]*(?:<=|>=)[^\s;,:\"]*")
-"""A word with a power, an index or an inequality in it is set as mathematics."""
+SIZES = (("small", 9.0, 5.0), ("footnotesize", 8.0, 4.0), ("footnotesize", 8.0, 3.0), ("scriptsize", 7.0, 2.5))
+"""What a table is set in: font size by name and in points, and half the space between columns; the first that fits."""
+
+CHARACTER = 0.54
+"""Width of an average character of tables, as a share of the font size."""
+
+LONG = 40
+"""Rows from which a table may break across pages."""
 
 
-def escape(text: str) -> str:
-    """Plain text as LaTeX text."""
-    return "".join(_SPECIAL.get(c, c) for c in text)
+@dataclass(frozen=True)
+class Column:
+    """A column as it is set: its number in the table, header lines, alignment, and width in characters."""
+
+    index: int
+    header: tuple[str, ...]
+    alignment: str
+    width: int
 
 
-def breakable(text: str) -> str:
-    """Escaped text in which long words may break after punctuation, for narrow table cells and paths."""
-    return re.sub(r"([/,.=_-])(?=\S)", r"\1\\allowbreak{}", escape(text).replace(r"\_", r"\_\allowbreak{}"))
+@dataclass(frozen=True)
+class Layout:
+    """One tabular: its size, the space between columns, and its columns. A table that is too wide has several."""
+
+    size: str
+    gap: float
+    columns: tuple[Column, ...]
 
 
-def prose(text: str) -> str:
-    """Plain text as LaTeX, words that are formulas (`2^-N`, `a_ij`, `M >= 2`) set as mathematics."""
-    out, at = [], 0
-    for found in _FORMULA.finditer(text):
-        word = found.group()
-        trailing = word[len(word.rstrip(".?!")) :]
-        word = word[: len(word) - len(trailing)]
-        while word.count(")") > word.count("("):
-            if not word.endswith(")"):
-                break
-            word, trailing = word[:-1], ")" + trailing
-        if any(word.count(a) != word.count(b) for a, b in ("()", "{}", "[]")) or not word:
-            continue
-        if re.search(r"\^[^\^_()]*\^|_[^\^_()]*_", word):
-            continue  # two powers or two indices in a row have no meaning in TeX: leave the word as text
-        out += [escape(text[at : found.start()]), f"${formula(word)}$", escape(trailing)]
-        at = found.end()
-    return "".join([*out, escape(text[at:])])
+def layouts(table: dict[str, Any]) -> list[Layout]:
+    """How a table fits the text width: in the largest size that does, or cut into several with the first column repeated."""
+    columns = [_column(table, c) for c in range(len(table["headers"]))]
+    for size, points, gap in SIZES:
+        if _width(columns, points, gap) <= TEXT_WIDTH:
+            return [Layout(size, gap, tuple(columns))]
+    size, points, gap = SIZES[1]
+    parts, current = [], columns[:1]
+    for column in columns[1:]:
+        if len(current) > 1 and _width([*current, column], points, gap) > TEXT_WIDTH:
+            parts.append(Layout(size, gap, tuple(current)))
+            current = columns[:1]
+        current.append(column)
+    return [*parts, Layout(size, gap, tuple(current))]
 
 
-def formula(word: str) -> str:
-    """A formula in the plain notation of statements as LaTeX mathematics."""
-    word = _scripts(word)
-    word = word.replace("||", r"\Vert ").replace("|", r"\vert ").replace("<=", r"\le ").replace(">=", r"\ge ")
-    word = re.sub(r"(?<![A-Za-z])(log|exp|max|min|sum)(?![A-Za-z])", lambda m: rf"\{m.group()} ", word)
-    return word.replace("*", r"\cdot ").replace("%", r"\%").replace("#", r"\#").replace("&", r"\&")
+def _width(columns: Sequence[Column], points: float, gap: float) -> float:
+    return sum(column.width for column in columns) * CHARACTER * points + 2 * gap * (len(columns) - 1)
 
 
-def _scripts(word: str) -> str:
-    """Powers and indices in braces: a parenthesis after ^ or _ is taken whole, a prime belongs to what it follows."""
-    out, at = [], 0
-    while at < len(word):
-        mark = word[at]
-        at += 1
-        if mark not in "^_":
-            out.append(mark)
-            continue
-        if at < len(word) and word[at] in "({":
-            depth, end = 0, at
-            while end < len(word):
-                depth += {"(": 1, "{": 1, ")": -1, "}": -1}.get(word[end], 0)
-                end += 1
-                if depth == 0:
-                    break
-            script, at = _scripts(word[at + 1 : end - 1]), end
+def _column(table: dict[str, Any], c: int) -> Column:
+    cells = [row[c] for row in table["rows"]]
+    widest = max((len(cell) for cell in cells), default=0)
+    header = _lines(table["headers"][c], max(widest, 7))
+    numeric = sum(cell[:1].isdigit() or cell[:1] in "-–" for cell in cells)
+    return Column(c, header, "r" if 2 * numeric >= len(cells) else "l", max(widest, *map(len, header)))
+
+
+def _lines(text: str, width: int) -> tuple[str, ...]:
+    """A header in lines of about this many characters, broken at spaces outside brackets."""
+    lines: list[str] = []
+    for word in re.findall(r"(?:[^\s(]|\([^)]*\))+", text):
+        if lines and len(lines[-1]) + 1 + len(word) <= width:
+            lines[-1] += f" {word}"
         else:
-            found = re.match(r"-?[A-Za-z0-9]+'*|'+|.", word[at:])
-            script = found.group() if found else ""
-            at += len(script)
-        primes = len(script) - len(script.rstrip("'"))
-        out.append(f"{mark}{{{script.rstrip(chr(39))}{chr(92) + 'prime ' if primes else ''}}}")
-    return "".join(out)
+            lines.append(word)
+    return tuple(lines) or ("",)
 
 
 def render_latex(ledger: dict[str, Any]) -> dict[str, str]:
@@ -113,9 +102,8 @@ def render_latex(ledger: dict[str, Any]) -> dict[str, str]:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    environment.filters.update(prose=prose, tex=escape, breakable=breakable)
-    environment.globals.update(word=verdict_word)
+    environment.filters.update(prose=to_tex, tex=tex_text, code=tex_code)
     return {
-        f"appendix/{name}": environment.get_template(name).render(ledger=ledger)
-        for name in ("claims.tex", "tables.tex", "appendix.tex")
+        f"appendix/{name}": environment.get_template(name).render(ledger=ledger, layouts=layouts, LONG=LONG)
+        for name in ("summary.tex", "claims.tex", "tables.tex", "appendix.tex")
     }

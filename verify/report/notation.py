@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -23,18 +22,20 @@ GREEK = {
     "beta": "β",
     "delta": "δ",
     "eps": "ε",
+    "epsilon": "ε",
     "kappa": "κ",
     "lambda": "λ",
     "mu": "μ",
     "phi": "φ",
     "psi": "ψ",
+    "Psi": "Ψ",
     "rho": "ρ",
     "sigma": "σ",
     "tau": "τ",
     "Omega": "Ω",
     "Theta": "Θ",
 }
-FUNCTIONS = ("ceil", "exp", "floor", "log", "log2", "max", "min", "polylog", "sum")
+FUNCTIONS = ("ceil", "exp", "floor", "log", "log2", "max", "min", "polylog", "sqrt", "sum")
 OPERATORS = {
     "<=": (r"\le ", "≤"),
     ">=": (r"\ge ", "≥"),
@@ -47,6 +48,7 @@ OPERATORS = {
     "-": ("-", "−"),
     "*": (r"\cdot ", "·"),
     "/": ("/", "/"),
+    "x": (r"\times ", "×"),
 }
 LONGEST_BRACKET = 60
 """Characters: a longer bracket is text, so that lines can break in it."""
@@ -96,7 +98,8 @@ class Separator:
     text: str
 
 
-Formula: TypeAlias = "tuple[Symbol | Operator | Group | Scripted | Separator, ...]"
+Part: TypeAlias = "Symbol | Operator | Group | Scripted | Separator"
+Formula: TypeAlias = "tuple[Part, ...]"
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _NAME = re.compile(r"[A-Za-z]+")
 _WORD = re.compile(r"[A-Za-z0-9]+(?:['’][a-z]+)?")
 _CODE = re.compile(r"`([^`]+)`|[A-Za-z]{2,}(?:_[A-Za-z]{2,})+\b|--[a-z][a-z-]+")
-_OPERATOR = re.compile(r"(\s*)(<=|>=|->|!=|[=<>+*/-])(\s*)")
+_OPERATOR = re.compile(r"(\s*)(<=|>=|->|!=|[=<>+*/-]|(?<=\s)x(?=\s))(\s*)")
 _CLOSING = {"(": ")", "[": "]"}
 
 
@@ -139,7 +142,7 @@ class _Reader:
 
     def formula(self, at: int) -> tuple[Formula, int] | None:
         """The longest formula from here on, and where it ends."""
-        parts: list[Symbol | Operator | Group | Scripted | Separator] = []
+        parts: list[Part] = []
         if self.text[at : at + 1] == "-" and (at == 0 or not self.text[at - 1].isalnum()):
             parts.append(Operator("-"))
             at += 1
@@ -162,13 +165,22 @@ class _Reader:
             at = term[1]
         return tuple(parts), at
 
-    def term(self, at: int) -> tuple[list[Symbol | Operator | Group | Scripted | Separator], int] | None:
+    def term(self, at: int) -> tuple[list[Part], int] | None:
         """Factors without space between them."""
-        factors: list[Symbol | Operator | Group | Scripted | Separator] = []
-        while (found := self.factor(at, first=not factors)) is not None:
-            factors.append(found[0])
+        factors: list[Part] = []
+        while True:
+            if factors and self.text[at : at + 1] == "!" and self.text[at : at + 2] != "!=":
+                factors.append(Symbol("!"))
+                at += 1
+                continue
+            found = self.factor(at, first=not factors)
+            if found is None:
+                return (factors, at) if factors else None
+            if factors and factors[-1] in (Symbol("ceil"), Symbol("floor")):
+                factors[-1:] = [_rounded(factors[-1].text, found[0])]
+            else:
+                factors.append(found[0])
             at = found[1]
-        return (factors, at) if factors else None
 
     def factor(self, at: int, *, first: bool) -> tuple[Symbol | Group | Scripted, int] | None:
         """One factor with its scripts."""
@@ -177,7 +189,7 @@ class _Reader:
             return None
         symbol, at = base
         primes = 0
-        while self.text[at : at + 1] == "'" and not self.text[at + 1 : at + 2].isalpha():
+        while self.text[at : at + 1] == "'" and not self.text[at + 1 : at + 2].islower():
             primes, at = primes + 1, at + 1
         below: Formula = ()
         above: Formula = ()
@@ -190,7 +202,7 @@ class _Reader:
             else:
                 below = script[0]
             at = script[1]
-            while self.text[at : at + 1] == "'" and not self.text[at + 1 : at + 2].isalpha():
+            while self.text[at : at + 1] == "'" and not self.text[at + 1 : at + 2].islower():
                 primes, at = primes + 1, at + 1
         return (Scripted(symbol, primes, below, above) if primes or below or above else symbol), at
 
@@ -204,33 +216,38 @@ class _Reader:
             after = text[number.end() : number.end() + 2]
             if first and at and (text[at - 1].isalnum() or text[at - 1] == "."):
                 return None
-            if re.match(r"[A-Za-z]{2}|\.\d", after) and not re.match(r"[a-z][\^(_]", after):
+            if re.match(r"[A-Za-z]{2}|\.\d", after) and not self.inside:
                 return None  # part of a word
             return Symbol(number.group()), number.end()
         name = _NAME.match(text, at)
         if name is None or (first and at and (text[at - 1].isalnum() or text[at - 1] in "_.")):
             return None
         word, end = name.group(), name.end()
+        if word == "log" and text[end : end + 1] == "2":
+            word, end = "log2", end + 1
         after = text[end : end + 1]
-        if word in GREEK or (word in FUNCTIONS and after in ("(", "_")):
+        if word in FUNCTIONS:
+            argument = after == "_" or (after == "(" and self.group(end)) or (self.inside and after in (" ", "^"))
+            return (Symbol(word), end) if argument else None
+        if _CODE.match(text, at):
+            return None
+        if word in GREEK:
             return Symbol(word), end
-        if word == "log" and text[end : end + 2] == "2(":
-            return Symbol("log2"), end + 1
         if len(word) == 1:
             if after.isdigit() or (after == "." and text[end + 1 : end + 2].isdigit()):
                 return None  # R2, B.1
             return Symbol(word), end
         if after in ("_", "^") or (after == "'" and len(word) == 2 and word.isupper()):
             return Symbol(word), end
-        return (Symbol(word), end) if len(word) == 2 and word.isupper() and self.inside else None
+        return (Symbol(word), end) if self.inside and len(word) == 2 and word[1].isupper() else None
 
     inside = 0
-    """How many brackets are open: products of two capitals (HL) are recognised in brackets only."""
+    """How many brackets are open: products such as HL and dN are recognised in brackets only."""
 
     def group(self, at: int) -> tuple[Group, int] | None:
         """A bracket all of which is formulas, with commas or spaces between them."""
         opening, closing, start = self.text[at], _CLOSING[self.text[at]], at
-        parts: list[Symbol | Operator | Group | Scripted | Separator] = []
+        parts: list[Part] = []
         at += 1
         self.inside += 1
         try:
@@ -263,7 +280,7 @@ class _Reader:
         if stop < 0 or stop - at > LONGEST_BRACKET:
             return None
         inner = _Reader(self.text[at + len(opening) : stop])
-        parts: list[Symbol | Operator | Group | Scripted | Separator] = []
+        parts: list[Part] = []
         start = 0
         while start < len(inner.text):
             found = inner.formula(start)
@@ -298,6 +315,19 @@ class _Reader:
         if word.group() in GREEK and self.text[at : at + 1] == "(" and (argument := self.group(at)):
             return (*below, argument[0]), argument[1]
         return below, at
+
+
+def _rounded(how: str, argument: Symbol | Group | Scripted) -> Group | Scripted:
+    """ceil(x) and floor(x) as brackets."""
+    match argument:
+        case Scripted(base, primes, below, above):
+            return Scripted(_bracket(how, base), primes, below, above)
+        case _:
+            return _bracket(how, argument)
+
+
+def _bracket(how: str, argument: Symbol | Group) -> Group:
+    return Group(how, argument.inside if isinstance(argument, Group) else (argument,), how)
 
 
 def _is_mathematics(formula: Formula) -> bool:
@@ -358,11 +388,22 @@ _TEX = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "`": r"\textasciigrave{}",
-    "'": "'",
-    '"': r"\textquotedbl{}",
 }
-_TEX_GREEK = {"eps": r"\varepsilon ", "phi": r"\varphi "}
-_TEX_FUNCTIONS = {"log2": r"\log_2 ", "polylog": r"\mathrm{polylog}", "ceil": r"\mathrm{ceil}", "floor": r"\mathrm{floor}"}
+_TEX_GREEK = {"eps": r"\varepsilon ", "epsilon": r"\varepsilon ", "phi": r"\varphi "}
+_TEX_FUNCTIONS = {name: rf"\mathrm{{{name}}}" for name in ("ceil", "floor", "polylog", "sqrt")} | {"log2": r"\log_2 "}
+_TEX_BRACKETS = {
+    "||": (r"\Vert ", r"\Vert "),
+    "|": (r"\vert ", r"\vert "),
+    "<": (r"\langle ", r"\rangle "),
+    "ceil": (r"\lceil ", r"\rceil "),
+    "floor": (r"\lfloor ", r"\rfloor "),
+}
+_TEX_SIGNS = {sign: f"${written.strip()}$" for sign, (written, _) in OPERATORS.items() if len(sign) == 2} | {
+    "||": r"$\Vert$",
+    "|": r"$\vert$",
+}
+_HTML_BRACKETS = {"||": ("‖", "‖"), "<": ("⟨", "⟩"), "ceil": ("⌈", "⌉"), "floor": ("⌊", "⌋")}
+_SIGN = re.compile(r"(<=|>=|->|!=|\|\||\|)")
 
 
 def tex_text(text: str) -> str:
@@ -382,7 +423,8 @@ def to_tex(text: str) -> str:
     for piece in read(text):
         match piece:
             case Text(words):
-                out.append(re.sub(r"(?<=\w)([/-])(?=\w)", r"\1\\allowbreak{}", tex_text(words)))
+                for part in _SIGN.split(words):
+                    out.append(_TEX_SIGNS.get(part) or re.sub(r"(?<=\w)/(?=\w)", r"/\\allowbreak{}", tex_text(part)))
             case Code(code):
                 out.append(tex_code(code))
             case Mathematics(formula):
@@ -391,10 +433,10 @@ def to_tex(text: str) -> str:
 
 
 def _tex(formula: Formula) -> str:
-    return "".join(_brackets(formula, _tex_part))
+    return "".join(_tex_part(part) for part in formula)
 
 
-def _tex_part(part: Symbol | Operator | Group | Scripted | Separator) -> str:
+def _tex_part(part: Part) -> str:
     match part:
         case Symbol(text):
             if text in GREEK:
@@ -407,8 +449,7 @@ def _tex_part(part: Symbol | Operator | Group | Scripted | Separator) -> str:
         case Operator(sign):
             return OPERATORS[sign][0]
         case Group(opening, inside, closing):
-            left = {"||": r"\Vert ", "|": r"\vert ", "<": r"\langle "}.get(opening, opening)
-            right = {"||": r"\Vert ", "|": r"\vert ", ">": r"\rangle "}.get(closing, closing)
+            left, right = _TEX_BRACKETS.get(opening, (opening, closing))
             return left + _tex(inside) + right
         case Scripted(base, primes, below, above):
             raised = _tex(above) + r"\prime" * primes
@@ -417,13 +458,6 @@ def _tex_part(part: Symbol | Operator | Group | Scripted | Separator) -> str:
             return out + (f"^{{{raised}}}" if raised else "")
         case Separator(text):
             return r"\ " if not text.strip() else text
-
-
-def _brackets(
-    formula: Formula, write: Callable[[Symbol | Operator | Group | Scripted | Separator], str]
-) -> list[str]:
-    """The parts written one by one."""
-    return [write(part) for part in formula]
 
 
 # --- HTML --------------------------------------------------------------------------------------------------------------
@@ -438,7 +472,8 @@ def to_html(text: str) -> str:
     for piece in read(text):
         match piece:
             case Text(words):
-                out.append(html.escape(words))
+                for part in _SIGN.split(words):
+                    out.append(OPERATORS[part][1] if part in OPERATORS else html.escape(part.replace("||", "‖")))
             case Code(code):
                 out.append(f"<code>{html.escape(code)}</code>")
             case Mathematics(formula, source):
@@ -448,10 +483,10 @@ def to_html(text: str) -> str:
 
 
 def _html(formula: Formula) -> str:
-    return "".join(_brackets(formula, _html_part))
+    return "".join(_html_part(part) for part in formula)
 
 
-def _html_part(part: Symbol | Operator | Group | Scripted | Separator) -> str:
+def _html_part(part: Part) -> str:
     match part:
         case Symbol(text):
             if text in GREEK:
@@ -460,13 +495,12 @@ def _html_part(part: Symbol | Operator | Group | Scripted | Separator) -> str:
                 return "log<sub>2</sub>"
             if text == "...":
                 return "…"
-            return html.escape(text) if text in FUNCTIONS or text[0].isdigit() else f"<i>{html.escape(text)}</i>"
+            return html.escape(text) if text in FUNCTIONS or not text[0].isalpha() else f"<i>{html.escape(text)}</i>"
         case Operator(sign, spaced):
             written = OPERATORS[sign][1]
             return f" {written} " if spaced else written
         case Group(opening, inside, closing):
-            left = {"||": "‖", "<": "⟨"}.get(opening, opening)
-            right = {"||": "‖", ">": "⟩"}.get(closing, closing)
+            left, right = _HTML_BRACKETS.get(opening, (opening, closing))
             return left + _html(inside) + right
         case Scripted(base, primes, below, above):
             out = _html_part(base)
