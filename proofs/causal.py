@@ -27,7 +27,7 @@ from verify.oracle.oracle import Oracle
 from verify.oracle.problem import Problem
 from verify.transformer.attention import CAUSAL, Head
 from verify.transformer.model import Layer
-from verify.transformer.token_map import PositionalMap, TokenMap, Wire
+from verify.transformer.token_map import PositionalMap, TokenMap, Wire, sum_of
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def causal_call(problem: Problem, shape: Shape) -> Oracle:
     ) -> TokenMap:
         def place(x: list[Wire]) -> list[Wire | int]:
             key, query, sums = x[:d], x[d : 2 * d], x[2 * d :]
-            merged = [_total(sums[c::r]) for c in range(r if shape.children else 0)]
+            merged = [sum_of(sums[c::r]) for c in range(r if shape.children else 0)]
             return [
                 *query,
                 *(total.log() for total in merged[:carried]),
@@ -207,10 +207,3 @@ class CausalCalls:
         carried = [self.take(own, order) for own in sums]
         answer = self.call(shape, keys, named, carried, role="last" if last else "reverse")
         return self.take(answer, [block - 1 - u for u in range(queries)])
-
-
-def _total(wires: Sequence[Wire]) -> Wire:
-    total = wires[0]
-    for wire in wires[1:]:
-        total = total + wire
-    return total

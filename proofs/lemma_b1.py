@@ -63,7 +63,7 @@ from verify.oracle.problem import Problem
 from verify.oracle.program import Outside, Program
 from verify.transformer.attention import Head
 from verify.transformer.model import Layer
-from verify.transformer.token_map import PositionalMap, TokenMap, Wire
+from verify.transformer.token_map import PositionalMap, TokenMap, Wire, sum_of
 
 
 @dataclass(frozen=True)
@@ -188,8 +188,8 @@ def printed_aggregation(problem: Problem) -> TokenMap:
 
     def aggregate(x: list[Wire]) -> Sequence[Wire]:
         parts = [(x[t * (m + 1) : t * (m + 1) + m], x[t * (m + 1) + m]) for t in range(T)]
-        total = _sum([A for _, A in parts])
-        return problem.mlp([_sum([ratio[c] * A for ratio, A in parts]) / total for c in range(m)])
+        total = sum_of([A for _, A in parts])
+        return problem.mlp([sum_of([ratio[c] * A for ratio, A in parts]) / total for c in range(m)])
 
     return TokenMap.trace([Kind.VALUE] * (T * (m + 1)), aggregate)
 
@@ -248,7 +248,7 @@ def fused_block(problem: Problem, node: Node, *, last: bool) -> Oracle:
     def tokens(number: int | None, real: bool) -> TokenMap:
         def place(x: list[Wire]) -> list[Wire | int]:
             key, query, sums = x[:d], x[d : 2 * d], x[2 * d :]
-            merged = [_sum(sums[c::r]) for c in range(carried)]
+            merged = [sum_of(sums[c::r]) for c in range(carried)]
             return [
                 *query,
                 *(total.log() for total in merged),
@@ -401,7 +401,7 @@ def residual_block(problem: Problem, node: Node, *, last: bool) -> Oracle:
     def tokens(real: bool) -> TokenMap:
         def place(x: list[Wire]) -> list[Wire | int]:
             key, query, sums = x[:d], x[d : 2 * d], x[2 * d :]
-            merged = [_sum(sums[c::r]) for c in range(carried)]
+            merged = [sum_of(sums[c::r]) for c in range(carried)]
             return [*query, *(key if real else [0] * d), int(real), int(not real), *merged]
 
         return TokenMap.trace(problem.kinds * 2 + (Kind.VALUE,) * (r * len(node.children)), place)
@@ -490,13 +490,6 @@ def machine_for(problem: Problem, *, waive: Sequence[str] = (), residual: bool =
 def _reads(height: int, row: int) -> RationalMatrix:
     """The one-column matrix that reads one input column."""
     return RationalMatrix.from_entries(height, 1, {(row, 0): 1})
-
-
-def _sum(wires: Sequence[Wire]) -> Wire:
-    total = wires[0]
-    for wire in wires[1:]:
-        total = total + wire
-    return total
 
 
 # ======================================================================================================================

@@ -52,7 +52,7 @@ from verify.oracle.problem import Problem
 from verify.oracle.program import Arrange, Call, Constants, Input, Outside, Program
 from verify.transformer.attention import CAUSAL, NO_MASK, Head, Mask
 from verify.transformer.model import Layer, Transformer
-from verify.transformer.token_map import PositionalMap, TokenMap, Wire
+from verify.transformer.token_map import PositionalMap, TokenMap, Wire, sum_of
 
 B3 = REGISTRY.add(
     Claim(
@@ -333,7 +333,7 @@ class _Packing:
                 table.setdefault((item.level, item.done), {})[item.column] = self.decode(item, masked)
             own = part[: len(part) - self.T - 1]
             if own:
-                synthetic = _total(part[len(part) - self.T - 1 :])
+                synthetic = sum_of(part[len(part) - self.T - 1 :])
                 # A synthetic row may see no real row at all: its share and its averages are replaced by 1.
                 share = 1 - real * synthetic
                 table[level, True] = {c: real * (x / share - 1) + 1 for c, x in enumerate(own)}
@@ -605,13 +605,6 @@ def _input_kinds(oracle: Oracle) -> tuple[Kind, ...]:
 
 def _in_order(columns: dict[int, Wire]) -> list[Wire]:
     return [columns[c] for c in sorted(columns)]
-
-
-def _total(wires: Sequence[Wire]) -> Wire:
-    total = wires[0]
-    for wire in wires[1:]:
-        total = total + wire
-    return total
 
 
 # ======================================================================================================================

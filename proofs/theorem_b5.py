@@ -47,7 +47,7 @@ from verify.oracle.problem import Problem
 from verify.oracle.program import Program
 from verify.transformer.attention import CAUSAL, Head
 from verify.transformer.model import Layer
-from verify.transformer.token_map import PositionalMap, TokenMap, Wire
+from verify.transformer.token_map import PositionalMap, TokenMap, Wire, sum_of
 
 B5 = REGISTRY.add(
     Claim(
@@ -200,20 +200,13 @@ def _printed_sum(problem: Problem, terms: int, s: int, reading: str) -> TokenMap
         factors = [
             A + 1 if reading == "corrected" and t % 2 == 1 and t < 2 * s else A for t, (_, A) in enumerate(parts)
         ]
-        total = _sum([A for _, A in parts])
+        total = sum_of([A for _, A in parts])
         numerators = [
-            _sum([ratio[c] * factor for (ratio, _), factor in zip(parts, factors, strict=True)]) for c in range(m)
+            sum_of([ratio[c] * factor for (ratio, _), factor in zip(parts, factors, strict=True)]) for c in range(m)
         ]
         return problem.mlp([numerator / total for numerator in numerators])
 
     return TokenMap.trace([Kind.VALUE] * (terms * (m + 1)), aggregate)
-
-
-def _sum(wires: Sequence[Wire]) -> Wire:
-    total = wires[0]
-    for wire in wires[1:]:
-        total = total + wire
-    return total
 
 
 def _printed_machine(problem: Problem) -> Machine:

@@ -63,7 +63,7 @@ from verify.oracle.problem import Problem, power_of_two_above, value_bound
 from verify.oracle.program import Program
 from verify.transformer.attention import CAUSAL, Head, Mask
 from verify.transformer.model import Layer, Transformer
-from verify.transformer.token_map import PositionalMap, TokenMap, Wire
+from verify.transformer.token_map import PositionalMap, TokenMap, Wire, sum_of
 
 D1 = REGISTRY.add(
     Claim(
@@ -412,8 +412,8 @@ def window_sums(problem: Problem, x: Sequence[Wire], read: Sequence[int]) -> lis
     weights = [_dot(query, _project(token, head.W_K)).exp() for token in tokens]
     values = [_project(token, head.W_V) for token in tokens]
     shifted = [[v + problem.value_bound for v in value] for value in values]
-    B = [_total([w * v[c] for w, v in zip(weights, shifted, strict=True)]) for c in range(m)]
-    return [*B, _total(weights)]
+    B = [sum_of([w * v[c] for w, v in zip(weights, shifted, strict=True)]) for c in range(m)]
+    return [*B, sum_of(weights)]
 
 
 def _ranges(
@@ -584,19 +584,12 @@ def _project(x: Sequence[Wire], W: RationalMatrix) -> list[Wire]:
     out = []
     for column in W.columns:
         terms = [x[i] * factor for i, factor in column]
-        out.append(_total(terms) if terms else x[0].constant(0))
+        out.append(sum_of(terms) if terms else x[0].constant(0))
     return out
 
 
 def _dot(q: Sequence[Wire], k: Sequence[Wire]) -> Wire:
-    return _total([a * b for a, b in zip(q, k, strict=True)])
-
-
-def _total(wires: Sequence[Wire]) -> Wire:
-    total = wires[0]
-    for wire in wires[1:]:
-        total = total + wire
-    return total
+    return sum_of([a * b for a, b in zip(q, k, strict=True)])
 
 
 # ======================================================================================================================

@@ -16,10 +16,11 @@ import click
 
 from verify import __version__
 from verify.claims.claim import Check, Claim, Registry
+from verify.claims.progress import Progress
 from verify.claims.runner import load, run_checks
 from verify.claims.simulation import Request, held, simulate
 from verify.claims.verdict import Status, Verdict
-from verify.commands.show import Progress, show_claims, show_simulation, show_verdicts
+from verify.commands.show import show_claims, show_simulation, show_verdicts
 from verify.errors import RequestError, Undecided, VerifyError
 from verify.transformer.instance import read_instance
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import sys
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 from rich.table import Table
 
 from verify.claims.claim import Registry
@@ -17,28 +14,6 @@ from verify.claims.simulation import Request
 from verify.claims.verdict import Status, Verdict
 
 STYLES = {Status.PROVED: "green", Status.REFUTED: "red", Status.UNDECIDED: "yellow", Status.ASSUMED: "blue"}
-
-
-class Progress:
-    """A progress bar with an estimate on a terminal, nothing when standard error is piped."""
-
-    def __init__(self, what: str, total: int) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        self._bar = Bar(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
-        self._what, self._task = what, self._bar.add_task(what, total=total)
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.stop()
-
-    def step(self, label: str) -> None:
-        """One more is done."""
-        self._bar.update(self._task, advance=1, description=f"{self._what} {label}")
 
 
 def _console() -> Console:

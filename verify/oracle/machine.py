@@ -18,7 +18,7 @@ from fractions import Fraction
 from verify.arithmetic.interface import Kind
 from verify.errors import RuleBroken
 from verify.oracle.oracle import Oracle, fits
-from verify.oracle.program import Arrange, Call, Constants, Input, Instruction, Outside, Program
+from verify.oracle.program import Arrange, BrokenRule, Call, Constants, Input, Instruction, Outside, Program
 from verify.transformer.token_map import TokenMap
 
 INPUT_LENGTH = "input length"
@@ -53,16 +53,6 @@ class Stored:
     round: int
     constants: int
     """How many of its entries are padded constants."""
-
-
-@dataclass(frozen=True)
-class BrokenRule:
-    """A waived rule: what the model allows, and what the construction needed."""
-
-    rule: str
-    limit: int
-    needed: int
-    detail: str
 
 
 @dataclass

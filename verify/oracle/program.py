@@ -7,14 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from verify.arithmetic.interface import Kind
 from verify.oracle.oracle import Oracle
 from verify.transformer.token_map import TokenMap
-
-if TYPE_CHECKING:
-    from verify.oracle.machine import BrokenRule
 
 
 @dataclass(frozen=True)
@@ -73,6 +70,16 @@ def sources(instruction: Instruction) -> tuple[int, ...]:
             return (instruction.source,)
         case _:
             return ()
+
+
+@dataclass(frozen=True)
+class BrokenRule:
+    """A waived rule: what the model allows, and what the construction needed."""
+
+    rule: str
+    limit: int
+    needed: int
+    detail: str
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from typing import Any
 
 from verify import __version__
 from verify.claims.claim import Registry
+from verify.claims.progress import Progress
 from verify.claims.runner import load, run_checks
-from verify.commands.show import Progress
 from verify.errors import RequestError
 from verify.report.examples import example_files
 from verify.report.html import render_html

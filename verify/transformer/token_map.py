@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 
 from verify.arithmetic.interface import Arithmetic, Column, Kind
 
@@ -100,6 +101,11 @@ class Wire:
     def number(self) -> Wire:
         """The same number, usable in scores: the step from one attention layer to the next."""
         return self if self.kind is Kind.NUMBER else self._trace.step("number", (self,), Kind.NUMBER)
+
+
+def sum_of(wires: Sequence[Wire]) -> Wire:
+    """The sum of at least one wire."""
+    return reduce(add, wires)
 
 
 class _Trace:
