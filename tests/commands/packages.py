@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from pathlib import Path
 
 import pytest
@@ -78,5 +79,6 @@ def write_package(folder: Path, monkeypatch: pytest.MonkeyPatch, extra: str = ""
     (root / name).mkdir(parents=True)
     (root / name / "__init__.py").write_text(SOURCE.replace("EXTRA_CODE", extra))
     monkeypatch.syspath_prepend(str(root))
-    monkeypatch.setenv("PYTHONPATH", f"{root}:{Path(__file__).parents[2]}")
+    elsewhere = os.environ.get("PYTHONPATH", "")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(root), str(Path(__file__).parents[2]), elsewhere]))
     return name

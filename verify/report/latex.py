@@ -24,13 +24,16 @@ SIZES = (("small", 9.0, 5.0), ("footnotesize", 8.0, 4.0), ("footnotesize", 8.0, 
 CHARACTER = 0.54
 """Width of an average character of tables, as a share of the font size."""
 
+PARAGRAPH = 36
+"""Characters: longer cells are set in lines of this length."""
+
 LONG = 40
 """Rows from which a table may break across pages."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column as it is set: its number in the table, header lines, alignment, and width in characters."""
+    """A column as it is set: its number in the table, header lines, alignment (r, l, or p for lines), and width in characters."""
 
     index: int
     header: tuple[str, ...]
@@ -43,8 +46,18 @@ class Layout:
     """One tabular: its size, the space between columns, and its columns. A table that is too wide has several."""
 
     size: str
+    points: float
     gap: float
     columns: tuple[Column, ...]
+
+    @property
+    def specification(self) -> str:
+        """The argument of `tabular`."""
+        columns = (
+            f"p{{{column.width * CHARACTER * self.points:.1f}pt}}" if column.alignment == "p" else column.alignment
+            for column in self.columns
+        )
+        return f"@{{}}{''.join(columns)}@{{}}"
 
 
 def layouts(table: dict[str, Any]) -> list[Layout]:
@@ -52,15 +65,15 @@ def layouts(table: dict[str, Any]) -> list[Layout]:
     columns = [_column(table, c) for c in range(len(table["headers"]))]
     for size, points, gap in SIZES:
         if _width(columns, points, gap) <= TEXT_WIDTH:
-            return [Layout(size, gap, tuple(columns))]
+            return [Layout(size, points, gap, tuple(columns))]
     size, points, gap = SIZES[1]
     parts, current = [], columns[:1]
     for column in columns[1:]:
         if len(current) > 1 and _width([*current, column], points, gap) > TEXT_WIDTH:
-            parts.append(Layout(size, gap, tuple(current)))
+            parts.append(Layout(size, points, gap, tuple(current)))
             current = columns[:1]
         current.append(column)
-    return [*parts, Layout(size, gap, tuple(current))]
+    return [*parts, Layout(size, points, gap, tuple(current))]
 
 
 def _width(columns: Sequence[Column], points: float, gap: float) -> float:
@@ -71,6 +84,8 @@ def _column(table: dict[str, Any], c: int) -> Column:
     cells = [row[c] for row in table["rows"]]
     widest = max((len(cell) for cell in cells), default=0)
     header = _lines(table["headers"][c], max(widest, 7))
+    if widest > PARAGRAPH:
+        return Column(c, _lines(table["headers"][c], PARAGRAPH), "p", PARAGRAPH)
     numeric = sum(cell[:1].isdigit() or cell[:1] in "-–" for cell in cells)
     return Column(c, header, "r" if 2 * numeric >= len(cells) else "l", max(widest, *map(len, header)))
 
@@ -84,6 +99,12 @@ def _lines(text: str, width: int) -> tuple[str, ...]:
         else:
             lines.append(word)
     return tuple(lines) or ("",)
+
+
+def cell(text: str) -> str:
+    """A table cell: at the start of a row, a bracket or a star would be read as an option of the row before."""
+    written = to_tex(text)
+    return f"{{}}{written}" if written.startswith(("[", "*")) else written
 
 
 def render_latex(ledger: dict[str, Any]) -> dict[str, str]:
@@ -102,7 +123,7 @@ def render_latex(ledger: dict[str, Any]) -> dict[str, str]:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    environment.filters.update(prose=to_tex, tex=tex_text, code=tex_code)
+    environment.filters.update(prose=to_tex, cell=cell, tex=tex_text, code=tex_code)
     return {
         f"appendix/{name}": environment.get_template(name).render(ledger=ledger, layouts=layouts, LONG=LONG)
         for name in ("summary.tex", "claims.tex", "tables.tex", "appendix.tex")
