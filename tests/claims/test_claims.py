@@ -186,7 +186,7 @@ def test_everything_is_as_announced() -> None:
     for v in verdicts:
         assert v.as_expected, (v.claim, v.check, v.outcome)
         assert v.outcome.detail and v.outcome.object and v.outcome.input and v.outcome.scope.text
-        assert v.outcome.evidence, (v.claim, v.check)
+        assert v.outcome.evidence or v.outcome.status is Status.ASSUMED, (v.claim, v.check)
     dependencies_are_sound(verdicts)
     ledger = make_ledger(load("proofs"), verdicts)
     for claim in ledger["claims"]:

@@ -23,7 +23,7 @@ from verify.report.notation import Code, Mathematics, Text, read, to_html, to_te
         ("H'L'", r"$H^{\prime}L^{\prime}$"),
         ("x_tau(i)", r"$x_{\tau (i)}$"),
         ("||b_ij|| <= c", r"$\Vert b_{ij}\Vert \le c$"),
-        ("E(-c^2-(r/2)B^2)", "$E(-c^{2}-(r/2)B^{2})$"),
+        ("E(-c^2-(r/2)B^2)", r"$E(-c^{2}-(r/\penalty600 2)B^{2})$"),
         ("ceil(N/M)^2", r"$\lceil N/M\rceil ^{2}$"),
         ("<q_i,k_j>", r"$\langle q_{i},k_{j}\rangle $"),
         ("N x d", r"$N\times d$"),

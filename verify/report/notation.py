@@ -371,6 +371,10 @@ def read(text: str) -> list[Piece]:
     return pieces
 
 
+SHORT = 28
+"""Characters up to which a formula stays on one line of a page; half as many in print."""
+
+
 # --- LaTeX -------------------------------------------------------------------------------------------------------------
 
 _TEX = {
@@ -427,8 +431,11 @@ def to_tex(text: str) -> str:
                     out.append(_TEX_SIGNS.get(part) or re.sub(r"(?<=\w)/(?=\w)", r"/\\allowbreak{}", tex_text(part)))
             case Code(code):
                 out.append(tex_code(code))
-            case Mathematics(formula):
-                out.append(f"${_tex(formula)}$")
+            case Mathematics(formula, source):
+                written = _tex(formula)
+                if len(source) > SHORT // 2:  # TeX breaks formulas at relations and sums only
+                    written = written.replace("/", r"/\penalty600 ").replace(r"\ ", r"\ \penalty300 ")
+                out.append(f"${written}$")
     return "".join(out)
 
 
@@ -461,9 +468,6 @@ def _tex_part(part: Part) -> str:
 
 
 # --- HTML --------------------------------------------------------------------------------------------------------------
-
-SHORT = 28
-"""Characters up to which a formula stays on one line."""
 
 
 def to_html(text: str) -> str:
