@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +232,30 @@ def test_a_package_in_a_process_of_its_own(tmp_path: Path, monkeypatch: pytest.M
         [*PYTHON, "--proofs", package, "check", "A.1"], capture_output=True, text=True, timeout=60, cwd=tmp_path
     )
     assert (done.returncode, done.stderr) == (0, "") and "3 checks: 2 proved, 1 refuted" in done.stdout
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_interrupt_ends_everything_quietly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int) -> None:
+    """Ctrl-C on a terminal goes to the whole group of processes: exit code 130, no traceback, nobody left behind."""
+    slow = "".join(
+        f"""
+@A.check("slow{i}", "exact", predicate="p", implies="i")
+def slow{i}():
+    import pathlib, time
+    pathlib.Path({str(tmp_path)!r}, "started{i}").touch()
+    time.sleep(60)
+"""
+        for i in range(3)
+    )
+    package = write_package(tmp_path, monkeypatch, slow)
+    arguments = [*PYTHON, "--proofs", package, "check", "--json", "--jobs", str(jobs)]
+    run = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    deadline = time.monotonic() + 30
+    while not list(tmp_path.glob("started*")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(run.pid, signal.SIGINT)
+    out, err = run.communicate(timeout=20)
+    assert (run.returncode, out, err.strip()) == (130, "", "")
 
 
 # --- on the paper --------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import os
+import signal
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -51,6 +52,11 @@ def _run_one(package: str, claim: str, index: int) -> Verdict:
     return load(package).claims[claim].checks[index].run()
 
 
+def _end_on_interrupt() -> None:
+    """Ctrl-C reaches every process of the terminal: those that run checks end at once and without a word."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def run_checks(
     package: str, checks: Sequence[Check], *, jobs: int | None = None, done: Callable[[Verdict], None] | None = None
 ) -> list[Verdict]:
@@ -67,7 +73,7 @@ def run_checks(
     places = [(check.claim, registry.claims[check.claim].checks.index(check)) for check in checks]
     found: dict[int, Verdict] = {}
     context = multiprocessing.get_context("spawn" if os.name == "nt" else "forkserver")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_on_interrupt) as pool:
         futures = {pool.submit(_run_one, package, *place): i for i, place in enumerate(places)}
         try:
             for future in as_completed(futures):

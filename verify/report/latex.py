@@ -24,6 +24,9 @@ SIZES = (("small", 9.0, 5.0), ("footnotesize", 8.0, 4.0), ("footnotesize", 8.0, 
 CHARACTER = 0.54
 """Width of an average character of tables, as a share of the font size."""
 
+HEADERS = (14, 7)
+"""Characters of a header line, if the cells are not longer; the first that fits."""
+
 PARAGRAPH = 36
 """Characters: longer cells are set in lines of this length."""
 
@@ -62,10 +65,11 @@ class Layout:
 
 def layouts(table: dict[str, Any]) -> list[Layout]:
     """How a table fits the text width: in the largest size that does, or cut into several with the first column repeated."""
-    columns = [_column(table, c) for c in range(len(table["headers"]))]
     for size, points, gap in SIZES:
-        if _width(columns, points, gap) <= TEXT_WIDTH:
-            return [Layout(size, points, gap, tuple(columns))]
+        for least in HEADERS:
+            columns = [_column(table, c, least) for c in range(len(table["headers"]))]
+            if _width(columns, points, gap) <= TEXT_WIDTH:
+                return [Layout(size, points, gap, tuple(columns))]
     size, points, gap = SIZES[1]
     parts, current = [], columns[:1]
     for column in columns[1:]:
@@ -80,10 +84,10 @@ def _width(columns: Sequence[Column], points: float, gap: float) -> float:
     return sum(column.width for column in columns) * CHARACTER * points + 2 * gap * (len(columns) - 1)
 
 
-def _column(table: dict[str, Any], c: int) -> Column:
+def _column(table: dict[str, Any], c: int, least: int) -> Column:
     cells = [row[c] for row in table["rows"]]
     widest = max((len(cell) for cell in cells), default=0)
-    header = _lines(table["headers"][c], max(widest, 7))
+    header = _lines(table["headers"][c], max(widest, least))
     if widest > PARAGRAPH:
         return Column(c, _lines(table["headers"][c], PARAGRAPH), "p", PARAGRAPH)
     numeric = sum(cell[:1].isdigit() or cell[:1] in "-–" for cell in cells)
