@@ -60,16 +60,18 @@ class Exact2(FormalArithmetic):
 
     def row_weights(self, i: int, row: Sequence[tuple[int, Any]]) -> list[tuple[int, Entry]]:
         # A common power of two is divided out, so that the weights of plain scores are integers and sums stay cheap.
-        low = min((_exponent(s).p // _exponent(s).q for _, s in row), default=0)
-        weights = []
-        for j, s in row:
-            exponent = _exponent(s)
+        exponents = [_exponent(s) for _, s in row]
+        for (j, _), exponent in zip(row, exponents, strict=True):
             if exponent.q != 1 or abs(exponent.p) > self.score_limit:
                 try:
                     self.power(exponent)
                 except RequestError as error:
                     raise RequestError(error.what, where=f"row {i}, column {j}", right=error.right) from None
-            weight = fmpq(1 << int(exponent.p - low))
+        powers = [int(exponent.p) for exponent in exponents]
+        low = min(powers, default=0)
+        weights = []
+        for (j, s), power in zip(row, powers, strict=True):
+            weight = fmpq(1 << (power - low))
             weights.append((j, weight * s.factor if isinstance(s, LogScore) else weight))
         return weights
 

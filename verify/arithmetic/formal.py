@@ -93,6 +93,9 @@ class FormalArithmetic(Arithmetic):
     def numbers(self, entries: Sequence[Fraction]) -> Column:
         return [rational(x) for x in entries]
 
+    def constant(self, value: Fraction, height: int) -> Column:
+        return [rational(value)] * height
+
     def add(self, a: Column, b: Column) -> Column:
         return [x + y for x, y in zip(a, b, strict=True)]
 
@@ -108,8 +111,10 @@ class FormalArithmetic(Arithmetic):
         return [x / y for x, y in zip(a, b, strict=True)]
 
     def scale(self, a: Column, factor: Fraction) -> Column:
+        if factor.numerator == 1 == factor.denominator:
+            return a
         c = rational(factor)
-        return list(a) if c == ONE else [x * c for x in a]
+        return [x * c for x in a]
 
     def exp(self, scores: Column) -> Column:
         return [self.weight(s) for s in scores]
@@ -171,20 +176,17 @@ class FormalArithmetic(Arithmetic):
         return [(j, self.weight(s)) for j, s in row]
 
     def normalise(self, weights: Any, V: Projection) -> list[Column]:
+        # For each column its nonzero values, and whether they are 1: the synthetic columns of a construction are mostly 0 and 1.
+        values = [
+            [] if column is None else [(j, v, isinstance(v, fmpq) and v == ONE) for j, v in enumerate(column) if v]
+            for column in V
+        ]
         out: list[Column] = [[] for _ in V]
         for row in weights:
-            total = _sum([w for _, w in row])
-            for c, column in enumerate(V):
-                if column is None:
-                    out[c].append(ZERO)
-                    continue
-                terms = []
-                for j, w in row:
-                    v = column[j]
-                    if _is_rational_zero(v):
-                        continue
-                    terms.append(w if isinstance(v, fmpq) and v == ONE else w * v)
-                out[c].append(_sum(terms) / total)
+            total, seen = _sum([w for _, w in row]), dict(row)
+            for c, column in enumerate(values):
+                terms = [seen[j] if one else seen[j] * v for j, v, one in column if j in seen]
+                out[c].append(_sum(terms) / total if terms else ZERO)
         return out
 
 

@@ -59,6 +59,10 @@ class Arithmetic(ABC):
     def numbers(self, entries: Sequence[Fraction]) -> Column:
         """The column of these exact rationals."""
 
+    def constant(self, value: Fraction, height: int) -> Column:
+        """The column of `height` copies of a rational. (Columns are never changed in place, so it may be shared.)"""
+        return self.numbers([value] * height)
+
     @abstractmethod
     def add(self, a: Column, b: Column) -> Column:
         """Entrywise a + b."""

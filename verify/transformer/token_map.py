@@ -250,7 +250,7 @@ class TokenMap:
                     done.append(columns[position])
                 case "constant":
                     assert step.constant is not None
-                    done.append(arithmetic.numbers([step.constant] * height))
+                    done.append(arithmetic.constant(step.constant, height))
                 case "add":
                     done.append(arithmetic.add(a[0], a[1]))
                 case "subtract":
