@@ -89,6 +89,10 @@ def test_a_wire_of_another_map_is_refused():
     TokenMap.trace([NUMBER], lambda x: kept.append(x[0]) or [x[0]])
     with pytest.raises(TypeError, match="another map"):
         TokenMap.trace([NUMBER], lambda x: [x[0] + kept[0]])
+    with pytest.raises(TypeError, match="another map"):
+        TokenMap.trace([NUMBER], lambda x: [kept[0]])
+    with pytest.raises(TypeError, match="another map"):
+        TokenMap.trace([NUMBER], lambda x: [x[0], kept[0].constant(3)])
 
 
 def test_positional_maps_cover_their_positions():

@@ -144,6 +144,8 @@ class TokenMap:
             if not isinstance(result, Wire):
                 value = Fraction(result)
                 result = constants.setdefault(value, constants.get(value) or trace.constant(value))
+            elif result._trace is not trace:
+                raise TypeError("a wire belongs to another map")
             results.append(result)
         return cls(
             tuple(inputs),
