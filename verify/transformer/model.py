@@ -62,7 +62,7 @@ class Transformer:
         for number, layer in enumerate(self.layers):
             with _inside(f"layer {number}" if len(self.layers) > 1 else ""):
                 current = layer.attend(arithmetic, current, self.mask)
-            if layer is not self.layers[-1]:
+            if number + 1 < len(self.layers):
                 current = [
                     column if kind is Kind.NUMBER else arithmetic.number(column)
                     for column, kind in zip(current, layer.mlp.kinds, strict=True)
