@@ -23,6 +23,12 @@ class Mask:
     window: int | None = None
     sinks: int = 0
 
+    def __post_init__(self) -> None:
+        if self.window is None and not self.sinks:
+            return
+        if not self.causal or self.window is None or self.window < 1 or self.sinks < 0:
+            raise ValueError("a window has at least one column and is causal; sinks (not fewer than 0) need a window")
+
     def row(self, i: int, n: int) -> Sequence[int]:
         """The columns that row i of n sees, in increasing order."""
         if not self.causal:
@@ -48,6 +54,12 @@ class Head:
     W_Q: RationalMatrix
     W_K: RationalMatrix
     W_V: RationalMatrix
+
+    def __post_init__(self) -> None:
+        if self.W_Q.width != self.W_K.width:
+            raise ValueError("W_Q and W_K must have the same width")
+        if not self.W_Q.height == self.W_K.height == self.W_V.height:
+            raise ValueError("W_Q, W_K and W_V must have the same height")
 
     @property
     def width(self) -> int:
