@@ -185,7 +185,7 @@ def test_a_construction_that_does_not_serve_the_request_says_so(mask: Any, layer
                 run(document, 60, construction, oracle_layers=layers)
 
 
-@settings(examples, max_examples=80)
+@settings(examples, max_examples=60)
 @given(documents("exp", MASKS), st.integers(2, 9), oracles, st.data())
 def test_exp(document: Document, M: int, oracle: tuple[int, int], data: st.DataObject) -> None:
     construction = data.draw(legal(document["mask"], oracle[0]))
@@ -265,7 +265,7 @@ def test_both_sides_of_a_too_small_length_on_a_grid() -> None:
     """For every N, width, number of layers and oracle: whatever M is refused, the M that is named works and one less does not."""
     refused = 0
     for mask in ("none", "causal", {"window": 2, "sinks": 1}):
-        for N in (1, 2, 3, 6):
+        for N in (1, 2, 5):
             for H, m in ((1, 1), (1, 2), (2, 1)):
                 identity = [[int(i == j) for j in range(m)] for i in range(m)]
                 layer = {"heads": [{"WQ": identity, "WK": identity, "WV": identity}] * H, "mlp": {"round_bits": 0}}
@@ -277,7 +277,7 @@ def test_both_sides_of_a_too_small_length_on_a_grid() -> None:
                             if available(construction, mask, oracle[0]):
                                 options = {"oracle_layers": oracle[0], "oracle_heads": oracle[1]}
                                 refused += run_or_grow(document, 1, construction, **options)[1] > 1
-    assert refused > 100
+    assert refused > 80
 
 
 def test_counted_calls_follow_the_request() -> None:
@@ -382,6 +382,11 @@ def test_huge_scores() -> None:
             assert result["equal"] is True
             middle, radius = interval(result["output"][0][0])
             assert abs(middle - Fraction(X[0][0])) <= radius + Fraction(1, 10**20)
+
+
+def test_an_entry_that_is_known_exactly_has_radius_zero() -> None:
+    assert interval(run(single("exp", [["1/4"]]), 2)["output"][0][0]) == (Fraction(1, 4), 0)
+    assert run(single("exp", [[1], [-1]] * 2, WQ=0), 3)["output"] == [[{"ball": "0", "radius": "0"}]] * 4
 
 
 def test_rounding_to_coarse_and_fine_grids() -> None:

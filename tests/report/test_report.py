@@ -125,14 +125,11 @@ def _directory(path: Path) -> None:
 
 DAMAGES: dict[str, Damage] = {
     "deleted": lambda path: path.unlink(),
-    "emptied": lambda path: path.write_bytes(b""),
     "one byte more": lambda path: path.write_bytes(path.read_bytes() + b" "),
     "one byte changed": lambda path: path.write_bytes(path.read_bytes().replace(b"e", b"f", 1)),
     "other line ends": _carriage_returns,
     "not UTF-8": lambda path: path.write_bytes(b"\xff\xfe"),
     "a link": _directory,
-    "a list": lambda path: path.write_text("[]\n"),
-    "deep": lambda path: path.write_text("[" * 100000),
 }
 
 
@@ -149,6 +146,10 @@ def test_damage_to_any_file_is_repaired(tmp_path: Path, package: str, folder: Pa
 def test_a_manifest_that_lies_is_not_believed(package: str, folder: Path) -> None:
     """Its verdict, its list of files and its hashes are vouched for by its own digest."""
     whole = files_of(folder)
+    for nonsense in ("", "[]\n", "[" * 100000, '{"format": "manifest/1"}'):
+        (folder / "manifest.json").write_text(nonsense)
+        build(package, folder, jobs=1)
+        assert files_of(folder) == whole
     for key, value in (("held", False), ("files", {}), ("version", "9"), ("libraries", {})):
         manifest = json.loads(whole["manifest.json"]) | {key: value}
         (folder / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
@@ -177,22 +178,7 @@ def test_stale_files_go_and_foreign_ones_stay(
     assert set(files_of(folder)) - set(files_of(tmp_path / "fresh")) == {"notes.txt", "evidence/mine.json"}
 
 
-def test_a_kill_at_any_moment_is_repaired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed (-9) at the n-th replacement of a file, for every n; then one ordinary run completes the work.
-
-    The folder held another report before, so files of two reports are mixed at the moment of the kill.
-    """
-    package = write_package(tmp_path, monkeypatch)
-    older = write_package(
-        tmp_path,
-        monkeypatch,
-        "Z.title = 'Older'\nA.check('gone', 'exact', predicate='p', implies='i')(enclosed)\nA.checks[-1] = A.checks[1].__class__(*[*vars(A.checks[1]).values()][:1], 'gone', *[*vars(A.checks[1]).values()][2:])\n",
-    )
-    build(package, tmp_path / "new", jobs=1)
-    whole = files_of(tmp_path / "new")
-    build(older, tmp_path / "old", jobs=1)
-    assert "evidence/A.1-repaired-gone-symbolic.json" in files_of(tmp_path / "old")
-    killer = """
+KILLER = """
 import os, signal, sys
 from pathlib import Path
 from verify.report.build import build
@@ -206,22 +192,50 @@ def counted(a, b):
 os.replace = counted
 build(sys.argv[1], Path(sys.argv[2]), jobs=1)
 """
-    moments, finished = 0, False
-    for moment in range(12):
+"""Builds a report and kills itself (-9) at its n-th replacement of a file."""
+
+ONE_CHECK_MORE = """
+Z.title = "Older"
+@A.check("gone", "exact", predicate="p", implies="i")
+def gone():
+    return outcome(Status.PROVED, n=7)
+"""
+
+
+@pytest.mark.parametrize("written", ["new", "old"])
+def test_a_kill_at_any_moment_is_repaired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str) -> None:
+    """Killed while one report is written over another; then an ordinary run makes the new one and nothing else.
+
+    `new` over `old`: the same run again completes the work. `old` over `new`: files that only the killed run knew of go.
+    """
+    packages = {
+        "new": write_package(tmp_path, monkeypatch),
+        "old": write_package(tmp_path, monkeypatch, ONE_CHECK_MORE),
+    }
+    for name, package in packages.items():
+        build(package, tmp_path / name, jobs=1)
+    whole = files_of(tmp_path / "new")
+    only_old = {"evidence/A.1-gone-gone-exact.json"}
+    assert set(files_of(tmp_path / "old")) - set(whole) == only_old
+    before = "old" if written == "new" else "new"
+    kills, finished, mixed = 0, False, False
+    for moment in (0, 1, 3, 5, 6, 99):
         folder = tmp_path / f"killed{moment}"
-        shutil.copytree(tmp_path / "old", folder)
-        run = subprocess.run([PYTHON[0], "-c", killer, package, str(folder), str(moment)], timeout=60)
+        shutil.copytree(tmp_path / before, folder)
+        run = subprocess.run([PYTHON[0], "-c", KILLER, packages[written], str(folder), str(moment)], timeout=60)
         if run.returncode == -signal.SIGKILL:
-            moments += 1
+            kills += 1
             assert not finished
             assert any(path.name.endswith(".part") for path in folder.rglob(".*")), "the killed write left its part"
+            mixed = mixed or files_of(folder).keys() & only_old != only_old & files_of(tmp_path / before).keys()
         else:
             assert run.returncode == 0
             finished = True
-        message = build(package, folder, jobs=1)["message"]
-        assert ("up to date" in message) is finished
+        complete = {name: text for name, text in files_of(folder).items() if not name.endswith(".part")} == whole
+        message = build(packages["new"], folder, jobs=1)["message"]
+        assert ("up to date" in message) is complete
         assert files_of(folder) == whole
-    assert moments >= 6 and finished
+    assert kills >= 4 and finished and (mixed or written == "new")
 
 
 @pytest.mark.parametrize("where", ["file", "file/below", "/proc/reports"])

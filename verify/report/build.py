@@ -45,6 +45,7 @@ def build(package: str, out: Path, *, jobs: int | None = None) -> dict[str, Any]
     """Brings the folder up to date; returns what was done and whether every verdict is the expected one."""
     registry = load(package)
     source = source_digest(package)
+    _clear_parts(out)
     before = _read_manifest(out)
     if before is not None and before["source"] == source and _matches(out, before["files"]):
         return {"held": before["held"], "changed": [], "message": f"{out}: up to date ({len(before['files'])} files)"}
@@ -154,13 +155,18 @@ def _matches(out: Path, files: dict[str, str]) -> bool:
         return False
 
 
+def _clear_parts(out: Path) -> None:
+    """Removes what killed runs left half-written."""
+    for folder in (out, *(out / name for name in FOLDERS)):
+        for left in folder.glob(f".*{PART}"):
+            _remove(left)
+
+
 def _prepare(out: Path) -> None:
-    """Makes the folder, finds out whether it can be written, and clears away what killed runs left half-written."""
+    """Makes the folder and finds out whether it can be written."""
     try:
         for folder in (out, *(out / name for name in FOLDERS)):
             folder.mkdir(parents=True, exist_ok=True)
-            for left in folder.glob(f".*{PART}"):
-                left.unlink()
         with tempfile.TemporaryFile(dir=out):
             pass
     except OSError as error:
