@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import mpmath
+from flint import arb
 
 Rows = Sequence[Sequence[Fraction]]
 Sees = Callable[[int, int], bool]
@@ -60,3 +61,15 @@ def nearest(x: Fraction, bits: int = 0) -> Fraction:
     """The nearest multiple of 2^-bits, ties up."""
     unit = Fraction(2) ** bits
     return Fraction((x * unit + Fraction(1, 2)).__floor__()) / unit
+
+
+def ends(ball: arb) -> tuple[Fraction, Fraction]:
+    """The ends of a ball, exactly: its midpoint and radius are dyadic numbers, which no conversion rounds."""
+    mid, rad = (Fraction(int(m)) * Fraction(2) ** int(e) for m, e in (x.man_exp() for x in (ball.mid(), ball.rad())))
+    return mid - rad, mid + rad
+
+
+def encloses(ball: arb, x: Fraction) -> bool:
+    """Whether x is in the ball. (`arb.contains` would first round x to a ball of its own.)"""
+    low, high = ends(ball)
+    return low <= x <= high

@@ -96,10 +96,10 @@ def test_errors_name_layer_and_head():
     large = Transformer((Layer(heads, half), Layer(heads, half)))
     arithmetic = Exact2()
     columns = [arithmetic.numbers([Fraction(1)] * 2)] * 2
-    with pytest.raises(RequestError, match="^layer 1, head 1, row 0, column 0: score 1/4 is not an integer"):
+    with pytest.raises(RequestError, match=r"^layer 1, head 1, row 0, column 0: score 1/4 is not an integer"):
         large.evaluate(arithmetic, columns)
     one = Transformer((single(),))
-    with pytest.raises(RequestError, match="^row 0, column 0: score 1/4"):
+    with pytest.raises(RequestError, match=r"^row 0, column 0: score 1/4"):
         one.evaluate(arithmetic, [arithmetic.numbers([Fraction(1, 2)])])
     dividing = TokenMap.trace([VALUE], lambda x: [x[0] / (x[0] - x[0])])
     with pytest.raises(OutOfRange):

@@ -23,6 +23,9 @@ from verify.errors import OutOfRange, PrecisionNeeded, RequestError, Undecided
 PRECISION_LIMIT = 1 << 15
 """Bits at which `deciding` gives up."""
 
+SCORE_LIMIT = 1 << 4096
+"""Size up to which a score is taken at any precision. (Arb can hold the weight of one of p bits at somewhat more than p bits.)"""
+
 Answer = TypeVar("Answer")
 
 
@@ -96,10 +99,18 @@ class Ball(Arithmetic):
         return [self.weight(s) for s in scores]
 
     def weight(self, score: arb) -> arb:
-        """`E(score)` of one score. Raises RequestError when it exceeds Arb's range."""
+        """`E(score)` of one score. Raises RequestError where the score exceeds `SCORE_LIMIT` in size.
+
+        Arb's exp is unbounded where a score is long for the working precision: then more of it is needed.
+        """
         ball = score.exp() if self.kernel == "exp" else (score * self._log2).exp()
         if not ball.is_finite():
-            raise RequestError(f"score {score.str(5)} is too large", right="ball arithmetic cannot hold its weight")
+            if abs(score) > SCORE_LIMIT:
+                raise RequestError(
+                    f"score {score.str(5)} is too large",
+                    right=f"ball arithmetic takes scores up to 2^{SCORE_LIMIT.bit_length() - 1} in size",
+                )
+            raise PrecisionNeeded("the weight of a score is unbounded")
         return ball
 
     def log(self, values: Column) -> Column:
