@@ -17,7 +17,7 @@ from typing import Any
 from flint import arb, fmpq, fmpq_mpoly
 
 from verify.arithmetic.ball import working_precision
-from verify.arithmetic.formal import FormalArithmetic, LogScore
+from verify.arithmetic.formal import FormalArithmetic, LogScore, no_logarithm
 from verify.arithmetic.interface import Column, Entry
 from verify.arithmetic.ratio import Field, Ratio
 from verify.errors import PrecisionNeeded, RequestError, Undecided, UnsupportedOperation
@@ -88,13 +88,10 @@ class Exact2(FormalArithmetic):
         return fmpq(p.bit_length() - q.bit_length())
 
     def round_to_grid(self, a: Column, bits: int) -> Column:
-        return [_nearest(x, bits) for x in a]
+        return [_nearest(no_logarithm(x), bits) for x in a]
 
     def number(self, values: Column) -> Column:
-        return values
-
-    def equal(self, a: fmpq, b: fmpq) -> bool:
-        return bool(a == b)
+        return [no_logarithm(x) for x in values]
 
     def enclose(self, entry: fmpq, bits: int) -> arb:
         with working_precision(bits):
@@ -158,7 +155,7 @@ class ExactE(FormalArithmetic):
         return [self._round(x, bits) for x in a]
 
     def _round(self, x: Entry, bits: int) -> fmpq:
-        known = x if isinstance(x, fmpq) else x.rational()
+        known = x if isinstance(x, fmpq) else no_logarithm(x).rational()
         if known is not None:
             return _nearest(known, bits)
         precision = 64 + max(bits, 0)
@@ -174,7 +171,7 @@ class ExactE(FormalArithmetic):
     def number(self, values: Column) -> Column:
         out = []
         for x in values:
-            known = x if isinstance(x, fmpq) else x.rational()
+            known = x if isinstance(x, fmpq) else no_logarithm(x).rational()
             if known is None:
                 raise UnsupportedOperation(
                     "exact arithmetic with kernel exp cannot use an irrational value in a score; "
@@ -182,9 +179,6 @@ class ExactE(FormalArithmetic):
                 )
             out.append(known)
         return out
-
-    def equal(self, a: Entry, b: Entry) -> bool:
-        return bool(a == b)
 
     def enclose(self, entry: Entry, bits: int) -> arb:
         """A ball around the real number that the element of Q(t) stands for, from t = e^(1/D) by direct summation."""

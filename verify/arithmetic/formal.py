@@ -136,6 +136,11 @@ class FormalArithmetic(Arithmetic):
             raise OutOfRange("logarithm of a value that is not positive: a declared bound on the values is too small")
         return LogScore(ZERO, value)
 
+    def equal(self, a: Entry, b: Entry) -> bool:
+        if isinstance(a, LogScore) or isinstance(b, LogScore):
+            return bool(self.weight(a) == self.weight(b))
+        return bool(a == b)
+
     def equal_scores(self, a: Any, b: Any) -> bool | None:
         """Whether two scores are equal: of additive scores, whether their difference is 0; otherwise, whether their weights agree."""
         if isinstance(a, LogScore) or isinstance(b, LogScore):
@@ -182,12 +187,21 @@ class FormalArithmetic(Arithmetic):
             for column in V
         ]
         out: list[Column] = [[] for _ in V]
-        for row in weights:
+        for i, row in enumerate(weights):
             total, seen = _sum([w for _, w in row]), dict(row)
+            if self.is_zero(total):
+                raise OutOfRange(f"the weights of row {i} sum to zero")
             for c, column in enumerate(values):
                 terms = [seen[j] if one else seen[j] * v for j, v, one in column if j in seen]
                 out[c].append(_sum(terms) / total if terms else ZERO)
         return out
+
+
+def no_logarithm(x: Any) -> Any:
+    """x itself. Raises UnsupportedOperation for a formal logarithm, which has no place among numbers and values."""
+    if isinstance(x, LogScore):
+        raise UnsupportedOperation("exact arithmetic cannot use the logarithm of a value as a number")
+    return x
 
 
 def _is_rational_zero(x: Any) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 from flint import fmpq
 
-from verify.arithmetic.formal import ONE, ZERO, FormalArithmetic
+from verify.arithmetic.formal import ONE, ZERO, FormalArithmetic, no_logarithm
 from verify.arithmetic.interface import Column, Entry, Kind
 from verify.arithmetic.ratio import Field, Ratio
 from verify.errors import UnsupportedOperation
@@ -71,6 +71,13 @@ class Form:
     def __bool__(self) -> bool:
         return bool(self.terms)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (Form, fmpq)):
+            return NotImplemented
+        return self.terms == Form.of(other).terms
+
+    __hash__ = None  # type: ignore[assignment]  # not needed, and a form equals the rational that it is
+
 
 class Symbolic(FormalArithmetic):
     """Weights of the given monomials of score symbols, and values, as indeterminates over Q."""
@@ -80,11 +87,15 @@ class Symbolic(FormalArithmetic):
     def __init__(self, weights: dict[Monomial, str], values: Sequence[str]) -> None:
         """`weights` names the weight of each score monomial that may occur; `values` are further indeterminates.
 
-        The weight E(1) of the score 1 is always there, as the first indeterminate.
+        The weight E(1) of the score 1 is always there, as the first indeterminate, `e`. Raises ValueError where two
+        indeterminates have one name.
         """
         self._weights = {(): "e", **weights}
+        names = [*self._weights.values(), *values]
+        if len(set(names)) != len(names):
+            raise ValueError("two indeterminates have the same name")
         self._scores = {name: monomial for monomial, name in self._weights.items()}
-        self.field = Field(tuple(self._weights.values()) + tuple(values))
+        self.field = Field(tuple(names))
 
     def symbol(self, name: str) -> Form:
         """The score symbol of this name."""
@@ -120,15 +131,13 @@ class Symbolic(FormalArithmetic):
         """Only a constant is a number here: no indeterminate value can be used in a score."""
         out = []
         for x in values:
-            known = x if isinstance(x, fmpq) else x.rational()
+            if isinstance(x, Form):
+                raise UnsupportedOperation("symbolic arithmetic cannot use an indeterminate score as a number")
+            known = x if isinstance(x, fmpq) else no_logarithm(x).rational()
             if known is None:
                 raise UnsupportedOperation("symbolic arithmetic cannot use an indeterminate value in a score")
             out.append(known)
         return out
-
-    def equal(self, a: Entry, b: Entry) -> bool:
-        return bool(a == b)
-
 
 def universal_attention(n: int, width: int, copies: int = 1) -> tuple[Symbolic, list[Column]]:
     """The arithmetic and the columns `(q, k, v_0 ... v_(width-1))` of n tokens in general position.
