@@ -133,7 +133,7 @@ def test_scores_and_values_do_not_mix():
 def test_no_number_can_be_reached_through_what_the_machine_hands_out():
     machine = Machine(3, 1)
     stored = machine.call(plain(3), machine.input("X", 3, [NUMBER]))
-    assert set(vars(stored)) == {"slot", "rows", "kinds", "round", "constants"}
+    assert set(vars(stored)) == {"slot", "rows", "kinds", "round", "padded"}
 
 
 def test_arrangements_move_rows_and_columns_and_nothing_else():

@@ -139,6 +139,7 @@ class Symbolic(FormalArithmetic):
             out.append(known)
         return out
 
+
 def universal_attention(n: int, width: int, copies: int = 1) -> tuple[Symbolic, list[Column]]:
     """The arithmetic and the columns `(q, k, v_0 ... v_(width-1))` of n tokens in general position.
 

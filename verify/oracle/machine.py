@@ -51,8 +51,13 @@ class Stored:
     rows: int
     kinds: tuple[Kind, ...]
     round: int
-    constants: int
-    """How many of its entries are padded constants."""
+    padded: tuple[int, ...] = field(repr=False)
+    """For each row, its entries that are padded constants: bit c for column c."""
+
+    @property
+    def constants(self) -> int:
+        """How many of its entries are padded constants."""
+        return sum(row.bit_count() for row in self.padded)
 
 
 @dataclass
@@ -77,13 +82,15 @@ class Machine:
 
     def input(self, name: str, rows: int, kinds: Sequence[Kind]) -> Stored:
         """An input matrix, to be supplied under this name when the program runs."""
-        return self._store(Input(name, rows, tuple(kinds)), rows, tuple(kinds), 0, 0)
+        return self._store(Input(name, rows, tuple(kinds)), tuple(kinds), 0, (0,) * rows)
 
     def constants(self, rows: Sequence[Sequence[Fraction | int]]) -> Stored:
-        """A matrix of constants, for padding."""
+        """A matrix of constants, for padding. Raises ValueError where it is empty or ragged."""
         exact = tuple(tuple(Fraction(x) for x in row) for row in rows)
-        width = len(exact[0])
-        return self._store(Constants(exact), len(exact), (Kind.NUMBER,) * width, 0, len(exact) * width)
+        width = len(exact[0]) if exact else 0
+        if not width or any(len(row) != width for row in exact):
+            raise ValueError("a matrix of constants has at least one entry, and rows of one width")
+        return self._store(Constants(exact), (Kind.NUMBER,) * width, 0, ((1 << width) - 1,) * len(exact))
 
     def rows(self, m: Stored, start: int, stop: int) -> Stored:
         """Rows start, ..., stop - 1."""
@@ -91,16 +98,15 @@ class Machine:
             raise ValueError(f"rows {start} to {stop} of a matrix of {m.rows}")
         if (start, stop) == (0, m.rows):
             return m
-        constants = -(-m.constants * (stop - start) // m.rows)
-        return self._store(Arrange("rows", (m.slot,), (start, stop)), stop - start, m.kinds, m.round, constants)
+        return self._store(Arrange("rows", (m.slot,), (start, stop)), m.kinds, m.round, m.padded[start:stop])
 
     def columns(self, m: Stored, start: int, stop: int) -> Stored:
         """Columns start, ..., stop - 1."""
         if not 0 <= start < stop <= len(m.kinds):
             raise ValueError(f"columns {start} to {stop} of a matrix of {len(m.kinds)}")
-        return self._store(
-            Arrange("columns", (m.slot,), (start, stop)), m.rows, m.kinds[start:stop], m.round, m.constants
-        )
+        kept = (1 << (stop - start)) - 1
+        padded = tuple(row >> start & kept for row in m.padded)
+        return self._store(Arrange("columns", (m.slot,), (start, stop)), m.kinds[start:stop], m.round, padded)
 
     def stack(self, *parts: Stored) -> Stored:
         """The matrices one below the other."""
@@ -116,10 +122,9 @@ class Machine:
                 raise TypeError("scores and values cannot be stacked in one column")
         return self._store(
             Arrange("stack", tuple(part.slot for part in parts)),
-            sum(part.rows for part in parts),
             kinds,
             max(part.round for part in parts),
-            sum(part.constants for part in parts),
+            tuple(row for part in parts for row in part.padded),
         )
 
     def join(self, *parts: Stored) -> Stored:
@@ -128,12 +133,15 @@ class Machine:
             return parts[0]
         if len({part.rows for part in parts}) != 1:
             raise ValueError("joined matrices must have the same number of rows")
+        padded, width = parts[0].padded, len(parts[0].kinds)
+        for part in parts[1:]:
+            padded = tuple(left | right << width for left, right in zip(padded, part.padded, strict=True))
+            width += len(part.kinds)
         return self._store(
             Arrange("join", tuple(part.slot for part in parts)),
-            parts[0].rows,
             tuple(kind for part in parts for kind in part.kinds),
             max(part.round for part in parts),
-            sum(part.constants for part in parts),
+            padded,
         )
 
     def gather(self, m: Stored, indices: Sequence[int]) -> Stored:
@@ -142,7 +150,8 @@ class Machine:
             self._require(ROW_GATHER, 0, len(indices), "rows are re-ordered without a declaration")
         if any(not 0 <= i < m.rows for i in indices):
             raise ValueError("gather outside the matrix")
-        return self._store(Arrange("gather", (m.slot,), tuple(indices)), len(indices), m.kinds, m.round, m.constants)
+        padded = tuple(m.padded[i] for i in indices)
+        return self._store(Arrange("gather", (m.slot,), tuple(indices)), m.kinds, m.round, padded)
 
     # --- oracles -------------------------------------------------------------------------------------------------
 
@@ -158,14 +167,14 @@ class Machine:
         self._require(TOKEN_MAP_COST, limit, cost, "an MLP takes too many operations")
         if not self.residual and any(layer.residual for layer in oracle.layers):
             self._require(RESIDUAL, 0, 1, "an MLP sees the layer's input")
-        return self._store(Call(m.slot, oracle, m.round + 1, role), m.rows, oracle.kinds, m.round + 1, 0)
+        return self._store(Call(m.slot, oracle, m.round + 1, role), oracle.kinds, m.round + 1, (0,) * m.rows)
 
     def outside(self, token_map: TokenMap, m: Stored, *, detail: str) -> Stored:
         """A token-wise map applied outside any oracle: never lawful, but it can be waived."""
         if not fits(m.kinds, token_map.inputs):
             raise TypeError("the map was traced for other kinds of columns")
         self._require(OUTSIDE_ARITHMETIC, 0, max(1, token_map.cost), detail)
-        return self._store(Outside(m.slot, token_map, detail), m.rows, token_map.kinds, m.round, 0)
+        return self._store(Outside(m.slot, token_map, detail), token_map.kinds, m.round, (0,) * m.rows)
 
     def program(self, output: Stored) -> Program:
         """What was recorded, with `output` as its result."""
@@ -176,10 +185,10 @@ class Machine:
     # -------------------------------------------------------------------------------------------------------------
 
     def _store(
-        self, instruction: Instruction, rows: int, kinds: tuple[Kind, ...], known_in: int, constants: int
+        self, instruction: Instruction, kinds: tuple[Kind, ...], known_in: int, padded: tuple[int, ...]
     ) -> Stored:
         self.instructions.append(instruction)
-        return Stored(len(self.instructions) - 1, rows, kinds, known_in, constants)
+        return Stored(len(self.instructions) - 1, len(padded), kinds, known_in, padded)
 
     def _require(self, rule: str, limit: int, needed: int, detail: str) -> None:
         if needed <= limit:
