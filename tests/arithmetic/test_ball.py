@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.independent import encloses, ends
 from verify.arithmetic.ball import SCORE_LIMIT, Ball, deciding, working_precision
 from verify.arithmetic.exact import ExactE
+from verify.arithmetic.interface import Visible
 from verify.arithmetic.matrix import RationalMatrix
 from verify.errors import OutOfRange, PrecisionNeeded, RequestError, Undecided
 
@@ -262,7 +263,7 @@ def test_weights_that_a_row_does_not_see_are_exactly_zero(n, bits, data):
     with working_precision(bits):
         ball = Ball("exp2", bits)
         Q = ball.project([ball.numbers(numbers)], RationalMatrix.identity(1))
-        weights = ball.weights(ball.scores(Q, Q, [[i] for i in range(n)])).entries()
+        weights = ball.weights(ball.scores(Q, Q, Visible([[i] for i in range(n)]))).entries()
         for i in range(n):
             for j in range(n):
                 weight = weights[i * n + j]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.independent import nearest
 from verify.arithmetic.exact import SCORE_LIMIT, Exact2, ExactE, ScoreDenominator, common_denominator
 from verify.arithmetic.formal import LogScore
+from verify.arithmetic.interface import Visible
 from verify.arithmetic.matrix import RationalMatrix
 from verify.errors import OutOfRange, RequestError, Undecided, UnsupportedOperation
 
@@ -294,4 +295,4 @@ def test_weights_that_sum_to_zero_are_refused(arithmetic):
     identity = RationalMatrix.identity(1)
     Q = arithmetic.project([arithmetic.numbers([Fraction(1), Fraction(2)])], identity)
     with pytest.raises(OutOfRange, match="row 1"):
-        arithmetic.normalise(arithmetic.weights(arithmetic.scores(Q, Q, [[0], []])), Q)
+        arithmetic.normalise(arithmetic.weights(arithmetic.scores(Q, Q, Visible([[0], []]))), Q)

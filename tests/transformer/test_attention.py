@@ -41,7 +41,7 @@ masks = st.one_of(
 @given(masks, st.integers(1, 9))
 def test_every_row_sees_what_the_definitions_say(mask, n):
     """Windows and sinks longer than the input included; columns in increasing order, none twice."""
-    for i, row in enumerate(mask.visible(n)):
+    for i, row in enumerate(mask.visible(n).rows):
         assert list(row) == [j for j in range(n) if sees(mask, i, j)]
 
 

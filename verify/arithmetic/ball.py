@@ -160,7 +160,7 @@ class Ball(Arithmetic):
         return kept[1]
 
     def scores(self, Q: arb_mat, K: arb_mat, visible: Visible) -> Any:
-        return (Q * K.transpose(), visible)
+        return (Q * K.transpose(), visible.rows)
 
     def weights(self, scores: Any) -> arb_mat:
         S, visible = scores

@@ -44,6 +44,7 @@ class Exact2(FormalArithmetic):
 
     def __init__(self, score_limit: int = SCORE_LIMIT) -> None:
         """Scores are at most `score_limit` in size."""
+        super().__init__()
         self.score_limit = score_limit
 
     def power(self, exponent: fmpq) -> fmpq:
@@ -79,13 +80,14 @@ class Exact2(FormalArithmetic):
         return not value
 
     def positive(self, value: fmpq) -> bool:
-        return bool(value > 0)
+        return bool(value.p > 0)  # the comparison of two fmpq is several times as slow
 
     def exponent_of(self, value: fmpq) -> fmpq | None:
-        p, q = int(value.p), int(value.q)
-        if p <= 0 or p & (p - 1) or q & (q - 1):
+        p = int(value.p)
+        if p <= 0 or p & (p - 1):
             return None
-        return fmpq(p.bit_length() - q.bit_length())
+        q = int(value.q)
+        return None if q & (q - 1) else fmpq(p.bit_length() - q.bit_length())
 
     def round_to_grid(self, a: Column, bits: int) -> Column:
         return [_nearest(no_logarithm(x), bits) for x in a]
@@ -105,6 +107,7 @@ class ExactE(FormalArithmetic):
 
     def __init__(self, denominator: int) -> None:
         """Every score of the run must be a multiple of 1/denominator (use `common_denominator`)."""
+        super().__init__()
         self.denominator = denominator
         self.field = Field(("t",))
 

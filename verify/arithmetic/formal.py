@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from flint import fmpq
+from flint import fmpq, fmpq_mat
 
 from verify.arithmetic.interface import Arithmetic, Column, Entry, Projection, Visible
 from verify.arithmetic.matrix import RationalMatrix
@@ -72,6 +72,12 @@ class LogScore:
 class FormalArithmetic(Arithmetic):
     """Columns are lists whose entries support `+ - * /`; attention is evaluated by exact sums."""
 
+    batch_rows = 256
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[Any, Any]] = {}
+        """Parameters in FLINT's form, by identity; each stands beside the object itself, which keeps the identity alive."""
+
     @abstractmethod
     def power(self, exponent: Any) -> Entry:
         """`E(exponent)` for the additive part of a score."""
@@ -95,6 +101,12 @@ class FormalArithmetic(Arithmetic):
 
     def constant(self, value: Fraction, height: int) -> Column:
         return [rational(value)] * height
+
+    def fixed(self, entries: tuple[Fraction, ...]) -> Column:
+        kept = self._kept.get(id(entries))
+        if kept is None:
+            kept = self._kept[id(entries)] = (entries, self.numbers(entries))
+        return kept[1]
 
     def add(self, a: Column, b: Column) -> Column:
         return [x + y for x, y in zip(a, b, strict=True)]
@@ -154,11 +166,31 @@ class FormalArithmetic(Arithmetic):
 
     def project(self, columns: Sequence[Column], W: RationalMatrix) -> Projection:
         """The columns of X W, each a list; a zero column of W gives None."""
-        return [self._combine(columns, column) for column in W.columns]
+        unit, used, dense, factor = self._parameter(W)
+        product: dict[int, Column] = {}
+        if dense:
+            if all(type(x) is fmpq for i in used for x in columns[i]):
+                height = len(columns[0])
+                rows = [x for row in zip(*(columns[i] for i in used), strict=True) for x in row]
+                entries = (fmpq_mat(height, len(used), rows) * factor).entries()
+                product = {c: entries[at :: len(dense)] for at, c in enumerate(dense)}
+            else:
+                product = {c: self._combine(columns, W.columns[c]) for c in dense}
+        return [product[c] if c in product else columns[unit[c]] if c in unit else None for c in range(W.width)]
 
-    def _combine(self, columns: Sequence[Column], terms: Sequence[tuple[int, Fraction]]) -> Column | None:
-        if not terms:
-            return None
+    def _parameter(self, W: RationalMatrix) -> tuple[dict[int, int], list[int], list[int], fmpq_mat]:
+        """Columns of W that are unit vectors (with the row of their 1); the others, with the rows that they use, as a matrix."""
+        kept = self._kept.get(id(W))
+        if kept is None:
+            unit = {c: terms[0][0] for c, terms in enumerate(W.columns) if len(terms) == 1 and terms[0][1] == 1}
+            dense = [c for c, terms in enumerate(W.columns) if terms and c not in unit]
+            used = sorted({i for c in dense for i, _ in W.columns[c]})
+            factor = fmpq_mat(len(used), len(dense), [rational(W.rows[i][c]) for i in used for c in dense])
+            kept = self._kept[id(W)] = (W, (unit, used, dense, factor))
+        found: tuple[dict[int, int], list[int], list[int], fmpq_mat] = kept[1]
+        return found
+
+    def _combine(self, columns: Sequence[Column], terms: Sequence[tuple[int, Fraction]]) -> Column:
         total: Column | None = None
         for i, factor in terms:
             term = self.scale(columns[i], factor)
@@ -167,11 +199,14 @@ class FormalArithmetic(Arithmetic):
 
     def scores(self, Q: Projection, K: Projection, visible: Visible) -> Any:
         live = [c for c in range(len(Q)) if Q[c] is not None and K[c] is not None]
-        queries = [[Q[c][i] for c in live] for i in range(len(visible))]
-        keys = [
-            [(p, K[c][j]) for p, c in enumerate(live) if not _is_rational_zero(K[c][j])] for j in range(len(visible))
+        height = visible.length * visible.copies
+        queries = [[Q[c][i] for c in live] for i in range(height)]
+        keys = [[(p, K[c][j]) for p, c in enumerate(live) if not _is_rational_zero(K[c][j])] for j in range(height)]
+        return [
+            [(top + j, _dot(queries[top + i], keys[top + j])) for j in seen]
+            for top in range(0, height, visible.length)
+            for i, seen in enumerate(visible.rows)
         ]
-        return [[(j, _dot(q, keys[j])) for j in seen] for q, seen in zip(queries, visible, strict=True)]
 
     def weights(self, scores: Any) -> Any:
         return [self.row_weights(i, row) for i, row in enumerate(scores)]
@@ -181,18 +216,20 @@ class FormalArithmetic(Arithmetic):
         return [(j, self.weight(s)) for j, s in row]
 
     def normalise(self, weights: Any, V: Projection) -> list[Column]:
-        # For each column its nonzero values, and whether they are 1: the synthetic columns of a construction are mostly 0 and 1.
+        # For each column its nonzero values, None for 1: the synthetic columns of a construction are mostly 0 and 1.
         values = [
-            [] if column is None else [(j, v, isinstance(v, fmpq) and v == ONE) for j, v in enumerate(column) if v]
+            {}
+            if column is None
+            else {j: None if type(v) is fmpq and v == ONE else v for j, v in enumerate(column) if v}
             for column in V
         ]
         out: list[Column] = [[] for _ in V]
         for i, row in enumerate(weights):
-            total, seen = _sum([w for _, w in row]), dict(row)
+            total = _sum([w for _, w in row])
             if self.is_zero(total):
                 raise OutOfRange(f"the weights of row {i} sum to zero")
             for c, column in enumerate(values):
-                terms = [seen[j] if one else seen[j] * v for j, v, one in column if j in seen]
+                terms = [w if column[j] is None else w * column[j] for j, w in row if j in column]
                 out[c].append(_sum(terms) / total if terms else ZERO)
         return out
 

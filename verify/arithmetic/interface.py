@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -36,8 +37,21 @@ Column: TypeAlias = Any
 Projection: TypeAlias = Any
 """The result of `project`: the rows q_i, k_i or v_i in whatever layout suits the arithmetic."""
 
-Visible: TypeAlias = Sequence[Sequence[int]]
-"""For each row i, the columns j that the mask lets it see."""
+
+@dataclass(frozen=True)
+class Visible:
+    """Which tokens each token sees, in `copies` inputs of one length that stand one below the other.
+
+    `rows[i]` are the columns j that row i of an input sees, of the same input: copies do not see each other.
+    """
+
+    rows: Sequence[Sequence[int]]
+    copies: int = 1
+
+    @property
+    def length(self) -> int:
+        """Tokens of one input."""
+        return len(self.rows)
 
 
 class Kind(Enum):
@@ -53,6 +67,9 @@ class Arithmetic(ABC):
 
     name: str
 
+    batch_rows: int = 0
+    """Calls of one oracle in one round run together, up to so many rows (0: one by one, and never with several copies)."""
+
     # --- columns -------------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -62,6 +79,10 @@ class Arithmetic(ABC):
     def constant(self, value: Fraction, height: int) -> Column:
         """The column of `height` copies of a rational. (Columns are never changed in place, so it may be shared.)"""
         return self.numbers([value] * height)
+
+    def fixed(self, entries: tuple[Fraction, ...]) -> Column:
+        """The column of these rationals, which belong to a map and come again: an arithmetic may keep it, by identity."""
+        return self.numbers(entries)
 
     @abstractmethod
     def add(self, a: Column, b: Column) -> Column:
@@ -111,7 +132,7 @@ class Arithmetic(ABC):
 
     @abstractmethod
     def scores(self, Q: Projection, K: Projection, visible: Visible) -> Any:
-        """`<q_i, k_j>` for every row i and every j that it sees."""
+        """`<q_i, k_j>` for every row i and every j that it sees (for several copies: i and j count through all of them)."""
 
     @abstractmethod
     def weights(self, scores: Any) -> Any:

@@ -90,6 +90,7 @@ class Symbolic(FormalArithmetic):
         The weight E(1) of the score 1 is always there, as the first indeterminate, `e`. Raises ValueError where two
         indeterminates have one name.
         """
+        super().__init__()
         self._weights = {(): "e", **weights}
         names = [*self._weights.values(), *values]
         if len(set(names)) != len(names):

@@ -84,11 +84,11 @@ class Oracle:
                 raise TypeError("a layer MLP was traced for other kinds of columns")
             kinds = layer.mlp.kinds
 
-    def run(self, arithmetic: Arithmetic, columns: Sequence[Column]) -> list[Column]:
-        """The oracle's answer on tokens with these columns."""
-        current = self.input_map.apply(arithmetic, columns)
+    def run(self, arithmetic: Arithmetic, columns: Sequence[Column], copies: int = 1) -> list[Column]:
+        """The oracle's answer on tokens with these columns; with `copies`, its answers on so many inputs, stacked."""
+        current = self.input_map.apply(arithmetic, columns, copies)
         for layer in self.layers:
-            current = layer.attend(arithmetic, current, self.mask)
+            current = layer.attend(arithmetic, current, self.mask, copies)
         return current
 
 

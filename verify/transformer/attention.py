@@ -38,9 +38,9 @@ class Mask:
         start = max(0, i - self.window + 1)
         return range(i + 1) if start <= self.sinks else [*range(self.sinks), *range(start, i + 1)]
 
-    def visible(self, n: int) -> Visible:
-        """`row(i, n)` for every i."""
-        return [self.row(i, n) for i in range(n)]
+    def visible(self, n: int, copies: int = 1) -> Visible:
+        """`row(i, n)` for every i of an input of n tokens, the same for each copy."""
+        return Visible([self.row(i, n) for i in range(n)], copies)
 
 
 NO_MASK = Mask()
@@ -66,9 +66,12 @@ class Head:
         """Columns of the output."""
         return self.W_V.width
 
-    def attend(self, arithmetic: Arithmetic, columns: Sequence[Column], mask: Mask) -> list[Column]:
-        """The columns of the head's output on the tokens with these columns: row i is sum_j a_ij v_j / sum_j a_ij."""
-        height = len(columns[0])
+    def attend(self, arithmetic: Arithmetic, columns: Sequence[Column], mask: Mask, copies: int = 1) -> list[Column]:
+        """The columns of the head's output on the tokens with these columns: row i is sum_j a_ij v_j / sum_j a_ij.
+
+        With several `copies`, inputs of one length stand one below the other, and each is attended by itself.
+        """
+        length = len(columns[0]) // copies
         Q, K, V = (arithmetic.project(columns, W) for W in (self.W_Q, self.W_K, self.W_V))
-        scores = arithmetic.scores(Q, K, mask.visible(height))
+        scores = arithmetic.scores(Q, K, mask.visible(length, copies))
         return arithmetic.normalise(arithmetic.weights(scores), V)

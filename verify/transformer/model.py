@@ -31,13 +31,13 @@ class Layer:
         """Columns of the layer's input."""
         return sum(head.W_Q.height for head in self.heads)
 
-    def attend(self, arithmetic: Arithmetic, columns: Sequence[Column], mask: Mask) -> list[Column]:
-        """The layer's output on tokens with these columns."""
+    def attend(self, arithmetic: Arithmetic, columns: Sequence[Column], mask: Mask, copies: int = 1) -> list[Column]:
+        """The layer's output on tokens with these columns (of `copies` inputs of one length)."""
         out: list[Column] = []
         at = 0
         for h, head in enumerate(self.heads):
             with _inside(f"head {h}" if len(self.heads) > 1 else ""):
-                out += head.attend(arithmetic, columns[at : at + head.W_Q.height], mask)
+                out += head.attend(arithmetic, columns[at : at + head.W_Q.height], mask, copies)
             at += head.W_Q.height
         if self.residual:
             out += list(columns)

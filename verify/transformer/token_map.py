@@ -243,39 +243,45 @@ class TokenMap:
         """The map on every token at once: one column in, one column out, for each argument and result."""
         if len(columns) != len(self.inputs):
             raise TypeError(f"the map takes {len(self.inputs)} columns, not {len(columns)}")
-        height = len(columns[0]) if columns else 0
-        done: list[Column] = []
-        for position, step in enumerate(self.steps):
-            a = [done[i] for i in step.arguments]
-            match step.operation:
-                case "input":
-                    done.append(columns[position])
-                case "constant":
-                    assert step.constant is not None
-                    done.append(arithmetic.constant(step.constant, height))
-                case "add":
-                    done.append(arithmetic.add(a[0], a[1]))
-                case "subtract":
-                    done.append(arithmetic.subtract(a[0], a[1]))
-                case "multiply":
-                    done.append(arithmetic.multiply(a[0], a[1]))
-                case "divide":
-                    done.append(arithmetic.divide(a[0], a[1]))
-                case "scale":
-                    assert step.constant is not None
-                    done.append(arithmetic.scale(a[0], step.constant))
-                case "log":
-                    done.append(arithmetic.log(a[0]))
-                case "exp":
-                    done.append(arithmetic.exp(a[0]))
-                case "round":
-                    assert step.constant is not None
-                    done.append(arithmetic.round_to_grid(a[0], int(step.constant)))
-                case "number":
-                    done.append(arithmetic.number(a[0]))
-                case _:
-                    raise ValueError(f"unknown step {step.operation}")
+        done = _evaluate(arithmetic, self.steps, columns)
         return [done[i] for i in self.outputs]
+
+
+def _evaluate(arithmetic: Arithmetic, steps: Sequence[Step], columns: Sequence[Column]) -> list[Column]:
+    """The result of every step, on tokens with these columns."""
+    height = len(columns[0]) if columns else 0
+    done: list[Column] = []
+    for position, step in enumerate(steps):
+        a = [done[i] for i in step.arguments]
+        match step.operation:
+            case "input":
+                done.append(columns[position])
+            case "constant":
+                assert step.constant is not None
+                done.append(arithmetic.constant(step.constant, height))
+            case "add":
+                done.append(arithmetic.add(a[0], a[1]))
+            case "subtract":
+                done.append(arithmetic.subtract(a[0], a[1]))
+            case "multiply":
+                done.append(arithmetic.multiply(a[0], a[1]))
+            case "divide":
+                done.append(arithmetic.divide(a[0], a[1]))
+            case "scale":
+                assert step.constant is not None
+                done.append(arithmetic.scale(a[0], step.constant))
+            case "log":
+                done.append(arithmetic.log(a[0]))
+            case "exp":
+                done.append(arithmetic.exp(a[0]))
+            case "round":
+                assert step.constant is not None
+                done.append(arithmetic.round_to_grid(a[0], int(step.constant)))
+            case "number":
+                done.append(arithmetic.number(a[0]))
+            case _:
+                raise ValueError(f"unknown step {step.operation}")
+    return done
 
 
 @dataclass(frozen=True)
@@ -323,16 +329,68 @@ class PositionalMap:
         """The operations beyond affine maps."""
         return frozenset().union(*(token_map.operations for _, _, token_map in self.ranges))
 
-    def apply(self, arithmetic: Arithmetic, columns: Sequence[Column]) -> list[Column]:
-        """The map on the tokens at positions 0, 1, ...; there must be exactly `length` of them."""
-        parts = [
-            token_map.apply(arithmetic, [column[start:stop] for column in columns])
-            for start, stop, token_map in self.ranges
-            if stop > start
+    @cached_property
+    def _common(self) -> int | None:
+        """Steps with which all the maps begin, if beyond them each map has nothing but constants; None otherwise."""
+        steps = [token_map.steps for start, stop, token_map in self.ranges if stop > start]
+        shortest = min(map(len, steps))
+        common = next((i for i in range(shortest) if any(s[i] != steps[0][i] for s in steps)), shortest)
+        plain = all(step.operation == "constant" for s in steps for step in s[common:])
+        return common if plain else None
+
+    @cached_property
+    def _fixed(self) -> tuple[tuple[Fraction, ...] | None, ...]:
+        """For each output, its constant in every position, if it is constant in all of them."""
+        found: list[tuple[Fraction, ...] | None] = []
+        for output in range(len(self.kinds)):
+            entries: list[Fraction | None] = []
+            for start, stop, token_map in self.ranges:
+                step = token_map.steps[token_map.outputs[output]]
+                entries += [step.constant if step.operation == "constant" else None] * (stop - start)
+            known = tuple(entry for entry in entries if entry is not None)
+            found.append(known if len(known) == len(entries) else None)
+        return tuple(found)
+
+    def apply(self, arithmetic: Arithmetic, columns: Sequence[Column], copies: int = 1) -> list[Column]:
+        """The map on the tokens at positions 0, 1, ... of each of `copies` inputs of exactly `length` tokens, stacked."""
+        ranges = [part for part in self.ranges if part[1] > part[0]]
+        if len(ranges) == 1:
+            return ranges[0][2].apply(arithmetic, columns)
+        # The ranges of all copies, from the top of the stack to its bottom.
+        places = [
+            (top + start, top + stop, token_map)
+            for top in range(0, copies * self.length, self.length)
+            for start, stop, token_map in ranges
         ]
-        if len(parts) == 1:
-            return parts[0]
-        return [arithmetic.concatenate(part) for part in zip(*parts, strict=True)]
+        if self._common is None:
+            parts = [
+                token_map.apply(arithmetic, [column[start:stop] for column in columns])
+                for start, stop, token_map in places
+            ]
+            return [arithmetic.concatenate(part) for part in zip(*parts, strict=True)]
+        if any(len(columns) != len(token_map.inputs) for _, _, token_map in ranges):
+            raise TypeError(f"the map takes {len(ranges[0][2].inputs)} columns, not {len(columns)}")
+        # The maps of a construction mostly differ by the constants that mark a row's role: what they share is computed once.
+        common = self._common
+        done = _evaluate(arithmetic, ranges[0][2].steps[:common], columns)
+        out: list[Column] = []
+        for output, fixed in enumerate(self._fixed):
+            found = [token_map.outputs[output] for _, _, token_map in ranges]
+            if fixed is not None:
+                column = arithmetic.fixed(fixed)
+                out.append(column if copies == 1 else arithmetic.concatenate([column] * copies))
+            elif found[0] < common and found.count(found[0]) == len(found):
+                out.append(done[found[0]])
+            else:
+                pieces = []
+                for start, stop, token_map in places:
+                    index = token_map.outputs[output]
+                    constant = token_map.steps[index].constant if index >= common else None
+                    pieces.append(
+                        done[index][start:stop] if constant is None else arithmetic.constant(constant, stop - start)
+                    )
+                out.append(arithmetic.concatenate(pieces))
+        return out
 
 
 def _sum_kind(a: Kind, b: Kind) -> Kind:
