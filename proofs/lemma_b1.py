@@ -141,7 +141,12 @@ def printed_same_block(problem: Problem) -> Oracle:
                 (M, M + 1, TokenMap.trace(problem.kinds, lambda x: [*x, 1, 0])),
             )
         ),
-        (Layer((Head(W_Q, W_K, _reads(d + 2, d + 1)),), TokenMap.trace([Kind.VALUE], invert_ratio)),),
+        (
+            Layer(
+                (Head(W_Q, W_K, _reads(d + 2, d + 1)),),
+                TokenMap.trace([Kind.VALUE], invert_ratio, name="ratio inversion"),
+            ),
+        ),
     )
 
 
@@ -158,7 +163,12 @@ def printed_cross_block(problem: Problem) -> Oracle:
                 (M, M + 1, TokenMap.trace(kinds, lambda x: [*x, 0])),
             )
         ),
-        (Layer((Head(W_Q, W_K, _reads(2 * d + 1, 2 * d)),), TokenMap.trace([Kind.VALUE], invert_ratio)),),
+        (
+            Layer(
+                (Head(W_Q, W_K, _reads(2 * d + 1, 2 * d)),),
+                TokenMap.trace([Kind.VALUE], invert_ratio, name="ratio inversion"),
+            ),
+        ),
     )
 
 
@@ -191,7 +201,7 @@ def printed_aggregation(problem: Problem) -> TokenMap:
         total = sum_of([A for _, A in parts])
         return problem.mlp([sum_of([ratio[c] * A for ratio, A in parts]) / total for c in range(m)])
 
-    return TokenMap.trace([Kind.VALUE] * (T * (m + 1)), aggregate)
+    return TokenMap.trace([Kind.VALUE] * (T * (m + 1)), aggregate, name="aggregation")
 
 
 def predict_printed(problem: Problem) -> Prediction:
@@ -258,7 +268,9 @@ def fused_block(problem: Problem, node: Node, *, last: bool) -> Oracle:
                 int(not real and number is None),
             ]
 
-        return TokenMap.trace(problem.kinds * 2 + (Kind.VALUE,) * (r * len(node.children)), place)
+        return TokenMap.trace(
+            problem.kinds * 2 + (Kind.VALUE,) * (r * len(node.children)), place, name="transport (log of the sums)"
+        )
 
     at_key, at_role, at_real, at_base = d + carried, 2 * d + carried, 2 * d + 2 * carried, 2 * d + 2 * carried + 1
     carry = RationalMatrix.identity(carried)
@@ -286,7 +298,14 @@ def fused_block(problem: Problem, node: Node, *, last: bool) -> Oracle:
                 for start, stop, number, base in rows.roles()
             )
         ),
-        (Layer((Head(W_Q, W_K, W_V),), TokenMap.trace([Kind.VALUE] * W_V.width, recover)),),
+        (
+            Layer(
+                (Head(W_Q, W_K, W_V),),
+                TokenMap.trace(
+                    [Kind.VALUE] * W_V.width, recover, name="last quotient" if last else "recovery of the sums"
+                ),
+            ),
+        ),
     )
 
 

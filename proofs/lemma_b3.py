@@ -52,7 +52,7 @@ from verify.oracle.problem import Problem
 from verify.oracle.program import Arrange, Call, Constants, Input, Outside, Program
 from verify.transformer.attention import CAUSAL, NO_MASK, Head, Mask
 from verify.transformer.model import Layer, Transformer
-from verify.transformer.token_map import PositionalMap, TokenMap, Wire, sum_of
+from verify.transformer.token_map import PositionalMap, Step, TokenMap, Wire, sum_of
 
 B3 = REGISTRY.add(
     Claim(
@@ -545,11 +545,24 @@ def _packed_call(
 
 
 def lengthened(oracle: Oracle, rows: int) -> Oracle:
-    """The same oracle with more rows at its end, which under a causal mask change nothing before them."""
+    """The same oracle with more rows at its end, which under a causal mask change nothing before them.
+
+    They ask what the last row asks and show no key and no value of their own, where these stand in columns of their own: then they
+    change their normaliser only, and a quotient that is defined in the last row is defined in them.
+    """
     if oracle.rows == rows:
         return oracle
-    *before, (start, _, token_map) = oracle.input_map.ranges
-    return Oracle(PositionalMap((*before, (start, rows, token_map))), oracle.layers, oracle.mask)
+    (head,) = oracle.layers[0].heads
+    shown = {*head.W_K.used_rows, *head.W_V.used_rows} - {*head.W_Q.used_rows}
+    *_, (_, stop, last) = oracle.input_map.ranges
+    nothing = len(last.steps)
+    silent = replace(
+        last,
+        steps=(*last.steps, Step("constant", (), Fraction(0))),
+        outputs=tuple(nothing if c in shown else index for c, index in enumerate(last.outputs)),
+        kinds=tuple(Kind.NUMBER if c in shown else kind for c, kind in enumerate(last.kinds)),
+    )
+    return Oracle(PositionalMap((*oracle.input_map.ranges, (stop, rows, silent))), oracle.layers, oracle.mask)
 
 
 def _fill(machine: Machine, m: Stored, rows: int) -> Stored:

@@ -175,6 +175,13 @@ def test_exp2_with_masks(document: Document, M: int, oracle: tuple[int, int], da
     check_exact(document, M, construction, oracle_layers=oracle[0], oracle_heads=oracle[1])
 
 
+@pytest.mark.parametrize("construction", ["discounted", "prefix-difference"])
+def test_a_call_made_longer_to_fit_its_neighbour_divides_by_nothing(construction: str) -> None:
+    """Two calls of different lengths packed into one: the filler rows must not subtract a key too many."""
+    document = single("exp2", [[0]] * 6, 0, 0, "1/3", mask={"window": 1}, mlp={"round_bits": 0})
+    check_exact(document, 6, construction, oracle_heads=2)
+
+
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("layers", [1, 2])
 def test_a_construction_that_does_not_serve_the_request_says_so(mask: Any, layers: int) -> None:

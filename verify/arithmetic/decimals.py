@@ -61,7 +61,7 @@ def _decimal(mantissa: int, exponent: int) -> str:
 
 
 def upper_decimal(ball: arb, digits: int = 6) -> str:
-    """A decimal of few digits that is at least every number in a ball of nonnegative numbers; "inf" when unbounded."""
+    """A decimal of `digits` significant digits that is at least every number in a ball of nonnegative numbers; "inf" when unbounded."""
     if not ball.is_finite():
         return "inf"
     top = ball.abs_upper()
@@ -69,4 +69,18 @@ def upper_decimal(ball: arb, digits: int = 6) -> str:
         return "0"
     parts: Any = top.mid_rad_10exp(digits)
     mid, rad, exponent = (int(part) for part in parts)
-    return _decimal(mid + rad + 1, exponent)
+    above = mid + rad + 1
+    cut = max(0, len(str(above)) - digits)
+    return _decimal(-(-above // 10**cut), exponent + cut)
+
+
+def nearest_decimal(ball: arb, digits: int = 3) -> str:
+    """The midpoint of a ball to `digits` significant digits, for people to read (no bound); "inf" when unbounded."""
+    if not ball.is_finite():
+        return "inf"
+    parts: Any = arb(ball.mid()).mid_rad_10exp(digits + 3)
+    mid, _, exponent = (int(part) for part in parts)
+    cut = len(str(abs(mid))) - digits
+    if cut > 0:
+        mid, exponent = (mid + 10**cut // 2) // 10**cut, exponent + cut
+    return _decimal(mid, exponent)

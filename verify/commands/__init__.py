@@ -1,12 +1,10 @@
-"""The `verify` command: `list`, `check`, `simulate`, `report` (see the README for the formats)."""
+"""The `verify` command: `list`, `check`, `simulate`, `audit`, `report` (see the README for the formats)."""
 
 from __future__ import annotations
 
 import io
-import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +18,9 @@ from verify.claims.progress import Progress
 from verify.claims.runner import load, run_checks
 from verify.claims.simulation import Request, held, simulate
 from verify.claims.verdict import Status, Verdict
-from verify.commands.show import show_claims, show_simulation, show_verdicts
+from verify.commands.audit import audit_instance
+from verify.commands.files import require_writable, write_atomically
+from verify.commands.show import MOST_SLOTS, json_text, show_claims, show_simulation, show_verdicts
 from verify.errors import RequestError, Undecided, VerifyError
 from verify.transformer.instance import read_instance
 
@@ -30,9 +30,6 @@ HELD, NOT_HELD, WRONG_REQUEST, INTERRUPTED = 0, 1, 2, 130
 
 MOST_CHARACTERS = 1000
 """Of a complaint; a longer one is cut in the middle."""
-
-MOST_SLOTS = 256
-"""The most layers, and the most heads, of an oracle (the paper's L' and H' are far below N)."""
 
 
 @click.group(no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]})
@@ -156,7 +153,7 @@ def simulate_instance(
             f"unknown construction {construction[:40]!r}", where="--construction", right=f"one of {', '.join(known)}"
         )
     if out is not None:
-        _require_writable(out, instance)
+        require_writable(out, instance)
     request = Request(read_instance(instance), oracle_length, oracle_layers, oracle_heads, arithmetic, minimise)
     result = simulate(request, known[construction])
     if out is not None:
@@ -166,6 +163,9 @@ def simulate_instance(
     else:
         show_simulation(result, request)
     return HELD if held(result) else NOT_HELD
+
+
+commands.add_command(audit_instance)
 
 
 @commands.command("report")
@@ -206,44 +206,8 @@ def _claim_json(claim: Claim) -> dict[str, Any]:
     }
 
 
-def json_text(document: Any) -> str:
-    """JSON as the toolkit writes it: two spaces, ASCII, a newline at the end."""
-    return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
-
-
 def _write_json(document: Any) -> None:
     sys.stdout.write(json_text(document))
-
-
-def _require_writable(out: Path, instance: Path) -> None:
-    """Refuses, before the work, a file that could not be written or that is the instance itself."""
-    target = out.resolve()
-    if not target.parent.is_dir():
-        raise RequestError(f"no directory {str(target.parent)!r}", where="--out", right="create it first")
-    if target.is_dir():
-        raise RequestError(f"{str(target)!r} is a directory", where="--out", right="name a file")
-    if target == instance.resolve():
-        raise RequestError("this is the instance itself", where="--out", right="name another file")
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Writes a file so that a reader, or a kill at any moment, finds the old content or the new, never a part."""
-    temporary = None
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.resolve().parent, prefix=f".{path.name}.", suffix=".part")
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(text)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-        temporary = None
-    except OSError as error:
-        raise RequestError(f"cannot write {str(path)!r}: {error.strerror}", where="--out") from None
-    finally:
-        if temporary is not None:
-            with suppress(OSError):
-                os.unlink(temporary)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Any
 
@@ -12,6 +13,9 @@ from rich.table import Table
 from verify.claims.claim import Registry
 from verify.claims.simulation import Request
 from verify.claims.verdict import Status, Verdict
+
+MOST_SLOTS = 256
+"""The most layers, and the most heads, of an oracle (the paper's L' and H' are far below N)."""
 
 STYLES = {Status.PROVED: "green", Status.REFUTED: "red", Status.UNDECIDED: "yellow", Status.ASSUMED: "blue"}
 
@@ -26,7 +30,7 @@ def show_claims(registry: Registry) -> None:
     console = _console()
     for claim in registry.claims.values():
         also = f" (= {', '.join(claim.aliases)})" if claim.aliases else ""
-        console.print(f"[bold]{escape(claim.id)}[/bold]{escape(also)}  {_words(claim.title)}", soft_wrap=True)
+        console.print(f"[bold]{escape(claim.id)}[/bold]{escape(also)}  {escape_words(claim.title)}", soft_wrap=True)
         console.print(f"    {claim.statement}", style="dim", soft_wrap=True, markup=False)
         for construction, expected in claim.expectations.items():
             console.print(f"    {construction}: expected {', '.join(expected)}", soft_wrap=True, markup=False)
@@ -40,7 +44,7 @@ def show_verdicts(verdicts: list[Verdict]) -> None:
         note = "" if verdict.as_expected else f" (expected {verdict.expected.value})"
         console.print(
             escape(f"{verdict.claim:6} {verdict.construction:12} {verdict.check:24} {verdict.arithmetic:9} ")
-            + f"[{STYLES[status]}]{status.value}[/]{note}  {_words(verdict.outcome.scope.text)}: {_words(verdict.outcome.detail)}",
+            + f"[{STYLES[status]}]{status.value}[/]{note}  {escape_words(verdict.outcome.scope.text)}: {escape_words(verdict.outcome.detail)}",
             soft_wrap=True,
         )
     counts = {status: sum(v.outcome.status is status for v in verdicts) for status in Status}
@@ -80,6 +84,11 @@ def show_simulation(result: dict[str, Any], request: Request) -> None:
     console.print(table)
 
 
-def _words(text: str) -> str:
+def escape_words(text: str) -> str:
     """Text on one line, in which brackets are brackets and no markup."""
     return escape(" ".join(text.split()))
+
+
+def json_text(document: Any) -> str:
+    """JSON as the toolkit writes it: two spaces, ASCII, a newline at the end."""
+    return json.dumps(document, indent=2, ensure_ascii=True) + "\n"

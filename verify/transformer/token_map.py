@@ -125,16 +125,24 @@ class _Trace:
 
 @dataclass(frozen=True)
 class TokenMap:
-    """A token-wise map: `inputs` are the kinds of its arguments, `outputs` index the steps that it returns."""
+    """A token-wise map: `inputs` are the kinds of its arguments, `outputs` index the steps that it returns.
+
+    `name` says what the map is for, where an audit names its steps.
+    """
 
     inputs: tuple[Kind, ...]
     steps: tuple[Step, ...]
     outputs: tuple[int, ...]
     kinds: tuple[Kind, ...]
+    name: str = ""
 
     @classmethod
     def trace(
-        cls, inputs: Sequence[Kind], function: Callable[[list[Wire]], Sequence[Wire | Fraction | int]]
+        cls,
+        inputs: Sequence[Kind],
+        function: Callable[[list[Wire]], Sequence[Wire | Fraction | int]],
+        *,
+        name: str = "",
     ) -> TokenMap:
         """The map that `function` computes on wires of these kinds. Raises TypeError where kinds do not fit."""
         trace = _Trace(inputs)
@@ -152,6 +160,7 @@ class TokenMap:
             tuple(trace.steps),
             tuple(wire.index for wire in results),
             tuple(wire.kind for wire in results),
+            name,
         )
 
     @classmethod
