@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 from proofs.aggregation import (
     AGGREGATIONS,
@@ -231,7 +232,7 @@ def attach(machine: Machine, X: Stored, problem: Problem, aggregation: Aggregati
     r = problem.head.width + 1
     require(problem.M, aggregation.smallest(problem.N, r), aggregation.name)
     if aggregation.plan is None:
-        return _per_query(machine, X, problem)
+        return per_query(machine, X, problem)
     plan = aggregation.plan(problem.N, problem.M, r)
     return _follow(machine, X, problem, plan, lambda node: fused_block(problem, node, last=node is plan[0]))
 
@@ -316,17 +317,27 @@ def large_head(problem: Problem) -> Oracle:
     )
 
 
-def _per_query(machine: Machine, X: Stored, problem: Problem) -> Stored:
-    """Leaves return `(B, A)` for each block of keys; each query's partial sums are summed by Lemma A.2, M at a time."""
+def per_query(
+    machine: Machine,
+    X: Stored,
+    problem: Problem,
+    leaf: Callable[[int], Oracle] | None = None,
+    queries_from: Stored | None = None,
+) -> Stored:
+    """Leaves return `(B, A)` for each block of keys; each query's partial sums are summed by Lemma A.2, M at a time.
+
+    `leaf(n)`, if given, is another oracle for a block of n keys, which may return any multiple of `(B, A)` that is the same for
+    all blocks; `queries_from` then holds one row for each query, the token first.
+    """
     N, M, m = problem.N, problem.M, problem.head.width
     if N <= M:
         return machine.call(large_head(problem), X, role="whole input")
-    unshifted = Problem(N, M, problem.transformer, problem.kinds, Fraction(0))
+    if leaf is None:
+        unshifted = Problem(N, M, problem.transformer, problem.kinds, Fraction(0))
+        leaf = partial(_unshifted_leaf, unshifted)
     blocks = [Node(at, min(N, at + M - 1), ()) for at in range(0, N, M - 1)]
-    keys = [_key_rows(machine, X, block, M) for block in blocks]
-    oracles = {
-        size: fused_block(unshifted, Node(0, size, ()), last=False) for size in {b.stop - b.start for b in blocks}
-    }
+    keys = [key_rows(machine, X, block, M) for block in blocks]
+    oracles = {size: leaf(size) for size in {b.stop - b.start for b in blocks}}
 
     def divide(total: list[Wire]) -> Sequence[Wire]:
         return problem.mlp([total[c] / total[m] for c in range(m)])
@@ -334,14 +345,14 @@ def _per_query(machine: Machine, X: Stored, problem: Problem) -> Stored:
     sums = {rows: token_sum(rows, m + 1) for rows in range(2, M + 1)}
     last = {rows: token_sum(rows, m + 1, divide) for rows in range(2, M + 1)}
     answers = []
-    for start, new in _query_starts(N, M):
-        queries = machine.rows(X, start, start + M)
-        partial = [
+    for start, new in query_starts(N, M):
+        queries = machine.rows(queries_from or X, start, start + M)
+        partial_sums = [
             machine.call(oracles[block.stop - block.start], machine.join(key, queries), role="block")
             for block, key in zip(blocks, keys, strict=True)
         ]
         for i in range(new, start + M):
-            queue = [machine.rows(part, i - start, i - start + 1) for part in partial]
+            queue = [machine.rows(part, i - start, i - start + 1) for part in partial_sums]
             # The first merge takes what makes every later one full, so that ceil((K-1)/(M-1)) merges suffice.
             take = (len(queue) - 2) % (M - 1) + 2
             while len(queue) > 1:
@@ -351,6 +362,10 @@ def _per_query(machine: Machine, X: Stored, problem: Problem) -> Stored:
                 take = M
             answers.append(queue[0])
     return machine.stack(*answers)
+
+
+def _unshifted_leaf(problem: Problem, size: int) -> Oracle:
+    return fused_block(problem, Node(0, size, ()), last=False)
 
 
 def predict_repaired(problem: Problem, aggregation: Aggregation) -> Prediction:
@@ -462,9 +477,9 @@ def _follow(machine: Machine, X: Stored, problem: Problem, plan: Plan, oracle_fo
     oracles = _shared(plan, oracle_for)
     if len(plan) == 1:
         return machine.call(oracles[0], X, role="whole input")
-    keys = [_key_rows(machine, X, node, M) for node in plan]
+    keys = [key_rows(machine, X, node, M) for node in plan]
     answers = []
-    for start, new in _query_starts(N, M):
+    for start, new in query_starts(N, M):
         queries = machine.rows(X, start, start + M)
         sums: dict[int, Stored] = {}
         for i in reversed(range(len(plan))):
@@ -487,7 +502,7 @@ def _shared(plan: Plan, oracle_for: Callable[[Node], Oracle]) -> list[Oracle]:
     return oracles
 
 
-def _key_rows(machine: Machine, X: Stored, node: Node, M: int) -> Stored:
+def key_rows(machine: Machine, X: Stored, node: Node, M: int) -> Stored:
     """M rows whose first ones are the node's keys; the others are any tokens, which the input map does not read."""
     keys = node.stop - node.start
     if keys == 0:
@@ -496,7 +511,7 @@ def _key_rows(machine: Machine, X: Stored, node: Node, M: int) -> Stored:
     return own if keys == M else machine.stack(own, machine.rows(X, 0, M - keys))
 
 
-def _query_starts(N: int, M: int) -> list[tuple[int, int]]:
+def query_starts(N: int, M: int) -> list[tuple[int, int]]:
     """For each block of M queries, where it starts and the first query that is new in it (the last block overlaps)."""
     return [(min(t * M, N - M), t * M) for t in range(ceiling(N, M))]
 

@@ -17,7 +17,7 @@ from verify.arithmetic.rounded import FORMATS, Format, Rounded
 from verify.arithmetic.rounded import bits as bits_of
 from verify.audit import baseline
 from verify.audit.bound import forward_bound
-from verify.audit.error import Bounds, Measured, measure, meets
+from verify.audit.error import Bounds, measure, meets
 from verify.audit.search import NotReached, Search, fewest_bits, floor_of
 from verify.audit.steps import StepCondition, conditions
 from verify.audit.truth import Truth
@@ -95,8 +95,8 @@ def audit(subject: Subject, options: Options, *, progress: Callable[[str], None]
             why = f"no number of bits up to {format.precision} reaches the target"
     progress(f"measuring at {format.name}")
     output, exceptions = rounded_run(subject, options, format)
-    measured = measure(output, truth, format.precision, target=options.target)
-    reached = _reached(measured, options.target)
+    measured = measure(output, truth, format.precision)
+    reached = meets(output, truth, format.precision, options.target)
     progress("bounding the error")
     bound = forward_bound(
         subject.program, subject.kernel, subject.columns, format, options._wider(format), options.shifted
@@ -208,10 +208,6 @@ def _bits_between(error: arb, target: Fraction) -> int:
         ratio = (error.upper() / arb(fmpq(target.numerator, target.denominator))).upper()
         mantissa, exponent = ratio.mid().man_exp()
         return int(exponent) + (int(mantissa) - 1).bit_length() if mantissa else 0
-
-
-def _reached(measured: Measured, target: Fraction) -> bool:
-    return measured.relative.at_most(arb(fmpq(target.numerator, target.denominator))) is True
 
 
 def _step(step: StepCondition) -> dict[str, str]:

@@ -7,7 +7,7 @@ true value is 0 is 0 if it is met exactly and infinite otherwise. Every number h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -60,45 +60,65 @@ class Measured:
     """Whether every entry of the output is a finite number."""
 
 
-def measure(output: Sequence[Sequence[Any]], truth: Truth, bits: int, *, target: Fraction | None = None) -> Measured:
-    """The error of rounded columns (gmpy2 numbers of at most `bits` bits) against the truth.
+def measure(output: Sequence[Sequence[Any]], truth: Truth, bits: int) -> Measured:
+    """The error of rounded columns (gmpy2 numbers of at most `bits` bits) against the truth, its bounds within 1% of each other.
 
-    The bounds are refined until both are within 1% and, with a `target`, until they tell whether the relative error is at
-    most that. Raises Undecided where `PRECISION_LIMIT` bits are not enough.
+    Raises Undecided where `PRECISION_LIMIT` bits are not enough.
     """
     working = bits + DECIDED
     while working <= max(PRECISION_LIMIT, bits + DECIDED):
         with working_precision(working):
             found = _measure(output, truth.enclosures(working), truth)
             if found is not None and found.absolute.narrow and found.relative.narrow:
-                if target is None:
-                    return found
-                if found.relative.at_most(arb(fmpq(target.numerator, target.denominator))) is not None:
-                    return found
+                return found
         working *= 2
     raise Undecided(f"the error is open at {working // 2} bits")
 
 
 def meets(output: Sequence[Sequence[Any]], truth: Truth, bits: int, target: Fraction) -> bool:
-    """Whether the relative error is at most `target`: refined only as far as that question needs."""
-    working = bits + DECIDED
-    limit = fmpq(target.numerator, target.denominator)
+    """Whether the relative error is at most `target` in every row.
+
+    Balls are refined only as far as that question needs; rows whose true value is rational are compared exactly where balls do
+    not tell, since their error may *be* the target. Raises Undecided at `PRECISION_LIMIT` bits.
+    """
+    working, limit = bits + DECIDED, fmpq(target.numerator, target.denominator)
+    exact: dict[int, bool] | None = None
     while working <= max(PRECISION_LIMIT, bits + DECIDED):
         with working_precision(working):
-            found = _measure(output, truth.enclosures(working), truth)
+            found = _measure(output, truth.enclosures(working), truth, without=exact or ())
             answer = None if found is None else found.relative.at_most(arb(limit))
-            if answer is not None:
-                return answer
-        working *= 2
+        if answer is not None:
+            return answer
+        if exact is None:
+            exact = _rational_rows(output, truth, limit)
+            if not all(exact.values()):
+                return False
+        else:
+            working *= 2
     raise Undecided(f"whether the target is met is open at {working // 2} bits")
 
 
-def _measure(output: Sequence[Sequence[Any]], true: list[list[arb]], truth: Truth) -> Measured | None:
-    """Bounds at one precision of the truth; None where a row of the truth can be zero and no exact arithmetic decides it."""
+def _rational_rows(output: Sequence[Sequence[Any]], truth: Truth, limit: fmpq) -> dict[int, bool]:
+    """For each row with a rational true value and a finite output, whether its relative error is at most the limit."""
+    answers = {}
+    for i in range(truth.N):
+        true, row = truth.rational_row(i), [column[i] for column in output]
+        if true is not None and all(gmpy2.is_finite(y) for y in row):
+            error = sum(((rational(y) - t) ** 2 for y, t in zip(row, true, strict=True)), fmpq(0))
+            answers[i] = bool(error <= limit**2 * sum((t * t for t in true), fmpq(0)))
+    return answers
+
+
+def _measure(
+    output: Sequence[Sequence[Any]], true: list[list[arb]], truth: Truth, without: Container[int] = ()
+) -> Measured | None:
+    """Bounds at one precision of the truth, some rows left out; None where it is open whether a row's true value is zero."""
     zero, infinite = arb(0), arb("inf")
     absolute, relative = Bounds(zero, zero), Bounds(zero, zero)
     worst, finite = (0, 0), True
     for i in range(len(true[0])):
+        if i in without:
+            continue
         row = [column[i] for column in output]
         if not all(gmpy2.is_finite(y) for y in row):
             bad = next(c for c, y in enumerate(row) if not gmpy2.is_finite(y))
@@ -110,8 +130,7 @@ def _measure(output: Sequence[Sequence[Any]], true: list[list[arb]], truth: Trut
         for c, (difference, y) in enumerate(zip(differences, row, strict=True)):
             if difference.contains(0) and not difference.is_zero() and truth.is_entry(i, c, rational(y)):
                 differences[c] = zero
-        error = Bounds(norm([d.abs_lower() for d in differences]), norm([d.abs_upper() for d in differences]))
-        size = Bounds(norm([t[i].abs_lower() for t in true]), norm([t[i].abs_upper() for t in true]))
+        error, size = _norm_bounds(differences), _norm_bounds([t[i] for t in true])
         quotient = _quotient(error, size, i, truth)
         if quotient is None:
             return None
@@ -143,6 +162,11 @@ def _largest(differences: Sequence[arb]) -> int:
         if difference.abs_upper() > differences[best].abs_upper():
             best = c
     return best
+
+
+def _norm_bounds(entries: Sequence[arb]) -> Bounds:
+    """Exact numbers below and above the 2-norm of numbers given by balls."""
+    return Bounds(norm([x.abs_lower() for x in entries]).lower(), norm([x.abs_upper() for x in entries]).upper())
 
 
 def norm(sizes: Sequence[arb]) -> arb:

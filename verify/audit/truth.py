@@ -66,6 +66,14 @@ class Truth:
             bits *= 2
         raise Undecided(f"the true output is open at {PRECISION_LIMIT} bits: {reason}")
 
+    def rational_row(self, row: int) -> list[fmpq] | None:
+        """A row of the output, if all its entries are known to be rational."""
+        if self.exactly is None:
+            return None
+        entries = [column[row] for column in self.exactly[1]]
+        known = [entry if isinstance(entry, fmpq) else entry.rational() for entry in entries]
+        return known if all(entry is not None for entry in known) else None
+
     def is_entry(self, row: int, column: int, value: fmpq) -> bool | None:
         """Whether an entry of the output is exactly this rational; None where no exact arithmetic can tell."""
         if self.exactly is None:

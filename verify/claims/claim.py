@@ -12,6 +12,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from verify.claims.construction import Construction
+from verify.claims.figure import Figure
 from verify.claims.table import Table
 from verify.claims.verdict import ASSUMPTIONS, Outcome, Scope, Status, Verdict
 from verify.errors import RequestError
@@ -173,6 +174,7 @@ class Registry:
         self.constructions: dict[str, Construction] = {}
         """The constructions that `verify simulate` offers, by name."""
         self.tables: dict[str, Table] = {}
+        self.figures: dict[str, Figure] = {}
 
     def add(self, claim: Claim) -> Claim:
         """Registers a claim. Raises ValueError when its id or an alias is taken."""
@@ -198,6 +200,12 @@ class Registry:
         if table.name in self.tables:
             raise ValueError(f"table {table.name} is registered twice")
         self.tables[table.name] = table
+
+    def draw(self, figure: Figure) -> None:
+        """Adds a plot to the report. Raises ValueError when its name is taken."""
+        if figure.name in self.figures:
+            raise ValueError(f"figure {figure.name} is registered twice")
+        self.figures[figure.name] = figure
 
     def offer(self, construction: Construction) -> None:
         """Makes a construction available to `verify simulate`."""

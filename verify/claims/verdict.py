@@ -26,6 +26,7 @@ ASSUMPTIONS = {
     "text of the paper": "the sentence or formula stands in the paper as quoted (from a copy of its text; for the authors to confirm)",
     "Hoeffding": "Hoeffding's inequalities for bounded sums, with and without replacement (Hoeffding 1963, Theorems 1 and 4)",
     "Serfling": "Serfling's inequality for sampling without replacement (Serfling 1974, Corollary 1.1)",
+    "MPFR": "MPFR's functions are correctly rounded",
     "McDiarmid": "McDiarmid's inequality for functions of independent variables with bounded differences, in its exponential-moment "
     "form (McDiarmid 1989)",
 }

@@ -25,6 +25,7 @@ from verify.claims.progress import Progress
 from verify.claims.runner import load, run_checks
 from verify.errors import RequestError
 from verify.report.examples import example_files
+from verify.report.figures import render_figures
 from verify.report.html import render_html
 from verify.report.latex import render_latex
 from verify.report.ledger import evidence_document, evidence_name, make_ledger
@@ -62,7 +63,7 @@ def build(package: str, out: Path, *, jobs: int | None = None) -> dict[str, Any]
         "libraries": libraries(),
         "source": source,
         "held": held,
-        "files": {name: _digest(text.encode("utf-8")) for name, text in sorted(files.items())},
+        "files": {name: _digest(_bytes(content)) for name, content in sorted(files.items())},
     }
     _write(out / MANIFEST, _json(manifest | {"digest": _digest(_json(manifest).encode("utf-8"))}))
     message = f"{out}: {count} checks, {len(files)} files, {len(changed)} changed; "
@@ -70,20 +71,23 @@ def build(package: str, out: Path, *, jobs: int | None = None) -> dict[str, Any]
     return {"held": held, "changed": changed, "message": message}
 
 
-def render(package: str, registry: Registry, *, jobs: int | None = None) -> tuple[dict[str, str], bool, int]:
+def render(package: str, registry: Registry, *, jobs: int | None = None) -> tuple[dict[str, str | bytes], bool, int]:
     """Every file of the reports by name, whether all verdicts are as expected, and how many there are."""
     checks = [check for claim in registry.claims.values() for check in claim.checks]
     with Progress("checking", len(checks)) as progress:
         verdicts = run_checks(package, checks, jobs=jobs, done=lambda verdict: progress.step(verdict.claim))
     ledger = make_ledger(registry, verdicts)
-    files = {"ledger.json": _json(ledger)}
+    files: dict[str, str | bytes] = {"ledger.json": _json(ledger)}
     for verdict in verdicts:
         if verdict.outcome.evidence:
             files[evidence_name(verdict)] = _json(evidence_document(verdict))
     examples = example_files(registry)
     files |= {f"examples/{name}": text for name, text in examples.items()}
-    files |= render_latex(json.loads(files["ledger.json"]))
-    files |= render_html(json.loads(files["ledger.json"]), examples)
+    written = json.loads(_json(ledger))
+    drawings, pictures = render_figures(written)
+    files |= drawings
+    files |= render_latex(written)
+    files |= render_html(written, examples, pictures)
     return files, all(verdict.as_expected for verdict in verdicts), len(verdicts)
 
 
@@ -173,9 +177,13 @@ def _prepare(out: Path) -> None:
         raise _unwritable(out, error) from None
 
 
-def _write(path: Path, text: str) -> bool:
+def _bytes(content: str | bytes) -> bytes:
+    return content if isinstance(content, bytes) else content.encode("utf-8")
+
+
+def _write(path: Path, text: str | bytes) -> bool:
     """Writes a file whole; False if it was already as it should be."""
-    content = text.encode("utf-8")
+    content = _bytes(text)
     try:
         if path.is_file() and not path.is_symlink() and path.read_bytes() == content:
             return False

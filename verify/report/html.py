@@ -19,8 +19,8 @@ GROUPS = (
 """Headings of the list of claims, and what a verdict means there."""
 
 
-def render_html(ledger: dict[str, Any], examples: dict[str, str]) -> dict[str, str]:
-    """The pages by file name."""
+def render_html(ledger: dict[str, Any], examples: dict[str, str], pictures: dict[str, str]) -> dict[str, str]:
+    """The pages by file name; `pictures` holds the SVG of each figure."""
     environment = Environment(
         loader=PackageLoader("verify.report"),
         undefined=StrictUndefined,
@@ -29,6 +29,7 @@ def render_html(ledger: dict[str, Any], examples: dict[str, str]) -> dict[str, s
         keep_trailing_newline=True,
         autoescape=True,
     )
+    environment.filters["svg"] = Markup
     environment.filters["prose"] = lambda text: Markup(to_html(text))
     counts: dict[str, int] = {}
     for claim in ledger["claims"]:
@@ -46,7 +47,12 @@ def render_html(ledger: dict[str, Any], examples: dict[str, str]) -> dict[str, s
         for heading, group, note in GROUPS
     ]
     page = environment.get_template("index.html").render(
-        ledger=ledger, counts=counts, groups=[group for group in groups if group[2]], runs=runs, uses=used_by
+        ledger=ledger,
+        counts=counts,
+        groups=[group for group in groups if group[2]],
+        runs=runs,
+        uses=used_by,
+        pictures=pictures,
     )
     return {"index.html": page}
 

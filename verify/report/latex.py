@@ -1,6 +1,6 @@
-"""The LaTeX fragments: `appendix/summary.tex`, `claims.tex` and `tables.tex` to `\\input` into any article, `appendix/appendix.tex` to compile alone.
+"""The LaTeX fragments: `appendix/summary.tex`, `claims.tex`, `tables.tex` and `figures.tex` to `\\input` into any article, `appendix/appendix.tex` to compile alone.
 
-The fragments need only `booktabs` and `longtable`; every macro they define starts with `\\thv`, and is defined with
+The fragments need only `booktabs`, `longtable` and, for figures, `graphicx`; every macro they define starts with `\\thv`, and is defined with
 `\\providecommand`, so that an article can restyle it. Lines fit a text width of 5.5 inches (NeurIPS) or more.
 """
 
@@ -13,6 +13,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from verify.report.figures import file_name
 from verify.report.notation import tex_code, tex_text, to_tex
 
 TEXT_WIDTH = 395
@@ -129,6 +130,8 @@ def render_latex(ledger: dict[str, Any]) -> dict[str, str]:
     )
     environment.filters.update(prose=to_tex, cell=cell, tex=tex_text, code=tex_code)
     return {
-        f"appendix/{name}": environment.get_template(name).render(ledger=ledger, layouts=layouts, LONG=LONG)
-        for name in ("summary.tex", "claims.tex", "tables.tex", "appendix.tex")
+        f"appendix/{name}": environment.get_template(name).render(
+            ledger=ledger, layouts=layouts, LONG=LONG, file_name=file_name
+        )
+        for name in ("summary.tex", "claims.tex", "tables.tex", "figures.tex", "appendix.tex")
     }

@@ -50,6 +50,7 @@ def make_ledger(registry: Registry, verdicts: Sequence[Verdict]) -> dict[str, An
         "dependencies": sorted({(v.claim, used) for v in verdicts for used in v.uses}),
         "assumptions": {name: ASSUMPTIONS[name] for name in assumed},
         "tables": [table.to_json() for table in registry.tables.values()],
+        "figures": [figure.to_json() for figure in registry.figures.values()],
     }
 
 

@@ -1,0 +1,37 @@
+"""Plots of exact or rigorously measured numbers that a lemma's module contributes to the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Points = Sequence[tuple[float, float]]
+"""(x, y) pairs, for the eye: the exact numbers stand in a table."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A plot by name: what it shows, its axes, and a function that computes its panels: titles, and in each a curve for each label."""
+
+    name: str
+    claim: str
+    caption: str
+    x: str
+    y: str
+    compute: Callable[[], Mapping[str, Mapping[str, Points]]]
+
+    def to_json(self) -> dict[str, Any]:
+        """The computed plot as JSON data."""
+        panels = {
+            title: {label: [list(point) for point in points] for label, points in curves.items()}
+            for title, curves in self.compute().items()
+        }
+        return {
+            "name": self.name,
+            "claim": self.claim,
+            "caption": self.caption,
+            "x": self.x,
+            "y": self.y,
+            "panels": panels,
+        }
