@@ -52,9 +52,10 @@ from typing import Literal
 
 from flint import arb, fmpq
 
-from proofs import lemma_b1, synthetic_weight, theorem_d1
+from proofs import lemma_a3, lemma_b1, synthetic_weight, theorem_d1
 from proofs.aggregation import AGGREGATIONS, per_query_rounds
 from proofs.registry import REGISTRY
+from proofs.transport import plain_transport
 from verify.arithmetic.ball import working_precision
 from verify.arithmetic.decimals import nearest_decimal
 from verify.arithmetic.interface import Kind
@@ -627,5 +628,40 @@ REGISTRY.tabulate(
         "Measured relative error at 53 bits (unlimited exponent) against the proved forward bound, N = 16, M = 8; loose by so many bits.",
         ("scores", "construction", "measured", "bound", "bits"),
         _bound_rows,
+    )
+)
+
+
+def _passing_rows() -> list[list[str]]:
+    """Passing two numbers of each token through a layer: the truth is attention with a window of one token, which returns the token."""
+    rows = []
+    for N in (4, 8, 16, 32):
+        random, identity = Random(f"passing {N}"), RationalMatrix.identity(2)
+        X = tuple(tuple(Fraction(random.randint(1, 16), 16) for _ in range(N)) for _ in range(2))
+        passed = _problem(N, N, identity, X, Mask(causal=True, window=1))
+        # (N-1) e^-g times a spread below 1, against values of at least 1/16: this gap leaks less than 2^-N.
+        gap = (7 * (N + 6 + N.bit_length())) // 10 + 1
+        cells = []
+        for oracle in (
+            lemma_a3.sharpened(range(N), 2, gap, lambda x: x),
+            plain_transport(2, N, as_scores=True),
+        ):
+            machine = lemma_b1.machine_for(passed)
+            program = machine.program(machine.call(oracle, machine.input("X", N, passed.kinds), role="pass"))
+            case = Subject("exp", passed.transformer, X, program, N)
+            cells.append(str(search(case, Options(None, Fraction(1, 1 << N)), case.truth).fewest))
+        rows.append([str(N), str(gap), *cells])
+    return rows
+
+
+REGISTRY.tabulate(
+    Table(
+        "fewest bits to pass a token",
+        "N7",
+        "Fewest bits to pass two numbers k/16 of each of N tokens through one attention layer to relative error 2^-N: the sharpened identity head, "
+        "whose leak e^-g vanishes below half a unit of the last place, so that short numbers pass exactly; and query-side transport, which leaks "
+        "nothing and rounds a logarithm.",
+        ("N", "gap", "sharpened", "transport"),
+        _passing_rows,
     )
 )
