@@ -62,10 +62,11 @@ from verify.arithmetic.interface import Kind
 from verify.arithmetic.matrix import RationalMatrix
 from verify.arithmetic.rounded import FORMATS, bits
 from verify.audit import baseline
-from verify.audit.audit import Options, Subject, rounded_run, search
+from verify.audit.audit import Options, Subject, rounded_run, search, two_places
 from verify.audit.bound import forward_bound
 from verify.audit.error import measure
 from verify.audit.search import Search
+from verify.audit.steps import StepCondition, conditions
 from verify.claims.claim import Claim
 from verify.claims.figure import Figure
 from verify.claims.table import Table
@@ -569,7 +570,15 @@ def _practice_rows() -> list[list[str]]:
 
 
 def _digits(error: arb) -> str:
-    return nearest_decimal(error, 2) if error.is_finite() else "overflow"
+    """Two digits and a power of ten."""
+    if not error.is_finite():
+        return "overflow"
+    if error.is_zero():
+        return "0"
+    mantissa, _, exponent = (int(part) for part in arb(error.mid()).mid_rad_10exp(6))
+    digits = f"{mantissa:.1e}"
+    shown, power = digits.split("e")
+    return f"{shown}e{int(power) + exponent}"
 
 
 def _beyond() -> dict[str, dict[str, list[tuple[float, float]]]]:
@@ -663,5 +672,102 @@ REGISTRY.tabulate(
         "nothing and rounds a logarithm.",
         ("N", "gap", "sharpened", "transport"),
         _passing_rows,
+    )
+)
+
+
+def _law_rows() -> list[list[str]]:
+    """Least squares through the fewest bits of the table's sizes, beside what is proved at the largest."""
+    rows = []
+    for growth in GROWTHS:
+        for name in BUILDS:
+            points = [(N, fewest(name, N, M, growth).fewest) for N, M in SIZES]
+            slope, shift = _line(points)
+            N, M = SIZES[-1]
+            proved = "-"
+            if name == "per-query":
+                proved = f"<= {_sufficient_bits(N, M, growth)}"
+            rows.append(
+                [
+                    growth,
+                    name,
+                    f"{float(slope):.2f} N + {float(shift):.1f}".replace("+ -", "- "),
+                    str(points[-1][1]),
+                    proved,
+                ]
+            )
+    return rows
+
+
+def _line(points: list[tuple[int, int]]) -> tuple[Fraction, Fraction]:
+    count = len(points)
+    x, y = (Fraction(sum(p[c] for p in points), count) for c in (0, 1))
+    slope = sum(((a - x) * (b - y) for a, b in points), Fraction(0)) / sum(
+        ((a - x) ** 2 for a, _ in points), Fraction(0)
+    )
+    return slope, y - slope * x
+
+
+def _sufficient_bits(N: int, M: int, growth: Growth) -> int:
+    """The least P for which Theorem 3 promises 2^-N on the sample instance (its bound falls with P)."""
+    problem, X = sample(N, M, growth)
+    case, S = subject(_per_query, problem, X), score_size(problem, X)
+    P = N
+    with working_precision(128):
+        kappa = _kappa(case)
+        while not kappa * per_query_lambda(N, M, 2, 2, S, P).expm1() <= arb(2) ** -N:
+            P += 1
+    return P
+
+
+REGISTRY.tabulate(
+    Table(
+        "laws of the fewest bits",
+        "N7",
+        f"The fewest bits of the table as a line in N (least squares), what the runs need at N = {SIZES[-1][0]}, and what Theorem 3 proves to suffice there.",
+        ("scores", "construction", "fitted", "run", "proved"),
+        _law_rows,
+    )
+)
+
+STEPS_AT: tuple[int, int, Growth] = (16, 8, "N")
+
+
+@cache
+def _steps(name: str) -> list[StepCondition]:
+    problem, X = sample(*STEPS_AT)
+    return conditions(subject(BUILDS[name], problem, X).program, "exp", X)
+
+
+def _step_rows() -> list[list[str]]:
+    return [
+        [name, step.step, step.role, nearest_decimal(step.condition, 3), two_places(step.bits_lost)]
+        for name in BUILDS
+        for step in _steps(name)
+    ]
+
+
+REGISTRY.tabulate(
+    Table(
+        "where the bits go",
+        "N7",
+        "Condition number of every step and the bits it loses, on the sample instance with N = 16, M = 8 and scores up to N.",
+        ("construction", "step", "call", "condition", "bits"),
+        _step_rows,
+    )
+)
+
+REGISTRY.draw(
+    Figure(
+        "where the bits go",
+        "N7",
+        "Bits lost by each step (log2 of its condition number), N = 16, M = 8, scores up to N",
+        "bits lost",
+        "",
+        lambda: {
+            name: {step.step: [(0.0, float(two_places(step.bits_lost)))] for step in _steps(name)}
+            for name in ("printed", "supplied", "tree")
+        },
+        bars=True,
     )
 )

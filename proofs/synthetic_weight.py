@@ -168,7 +168,7 @@ def identity_constant() -> Outcome:
         outcome = universal(
             lambda problem, score=score: with_constant(problem, score),  # type: ignore[misc]
             [Problem.universal(N, M, width) for N, M, width in SIZES],
-            sizes=f"(N, M, value columns) in {SIZES}, scores {list(SCORES)}",
+            sizes="five sizes up to N = 6, M = 4 and 2 value columns, synthetic scores 0, 1, -2 and 3",
         )
         if outcome.status is not Status.PROVED:
             return outcome

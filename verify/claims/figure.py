@@ -20,6 +20,8 @@ class Figure:
     x: str
     y: str
     compute: Callable[[], Mapping[str, Mapping[str, Points]]]
+    bars: bool = False
+    """Bars instead of curves: each label has one point, whose second number is the bar's length."""
 
     def to_json(self) -> dict[str, Any]:
         """The computed plot as JSON data."""
@@ -33,5 +35,6 @@ class Figure:
             "caption": self.caption,
             "x": self.x,
             "y": self.y,
+            "bars": self.bars,
             "panels": panels,
         }

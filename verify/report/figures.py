@@ -51,8 +51,33 @@ def file_name(figure: dict[str, Any]) -> str:
 
 
 def _draw(figure: dict[str, Any]) -> Drawing:
-    panels = figure["panels"]
     drawing = Drawing(figsize=(WIDTH, HEIGHT), layout="constrained")
+    if figure["bars"]:
+        _draw_bars(drawing, figure)
+    else:
+        _draw_curves(drawing, figure)
+    return drawing
+
+
+def _draw_bars(drawing: Drawing, figure: dict[str, Any]) -> None:
+    """One panel below the other, so that long labels have room."""
+    panels = figure["panels"]
+    rows = [len(bars) for bars in panels.values()]
+    axes = drawing.subplots(len(panels), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": rows})[:, 0]
+    for axis, (title, bars) in zip(axes, panels.items(), strict=True):
+        lengths = [points[0][1] for points in bars.values()]
+        axis.barh(list(bars), lengths)
+        for place, length in enumerate(lengths):
+            axis.annotate(
+                f"{length:g}", (length, place), xytext=(2, 0), textcoords="offset points", va="center", fontsize=7
+            )
+        axis.invert_yaxis()
+        axis.set_title(title, fontsize=8, loc="left")
+    axes[-1].set_xlabel(figure["x"])
+
+
+def _draw_curves(drawing: Drawing, figure: dict[str, Any]) -> None:
+    panels = figure["panels"]
     axes = drawing.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for axis, (title, curves) in zip(axes, panels.items(), strict=True):
         for marker, (label, points) in zip(MARKERS, curves.items(), strict=False):
@@ -63,4 +88,3 @@ def _draw(figure: dict[str, Any]) -> Drawing:
     axes[0].set_ylabel(figure["y"])
     handles, labels = axes[0].get_legend_handles_labels()
     drawing.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5), frameon=False, fontsize=7)
-    return drawing
