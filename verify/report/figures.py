@@ -26,7 +26,7 @@ STYLE = {
 
 MARKERS = "osv^Dx+*"
 WIDTH, HEIGHT = 5.4, 2.4
-"""Inches: the text width of an article, and a third of a column."""
+"""Inches: the text width of an article, and the height of a plot of curves."""
 
 
 def render_figures(ledger: dict[str, Any]) -> tuple[dict[str, bytes], dict[str, str]]:
@@ -51,7 +51,9 @@ def file_name(figure: dict[str, Any]) -> str:
 
 
 def _draw(figure: dict[str, Any]) -> Drawing:
-    drawing = Drawing(figsize=(WIDTH, HEIGHT), layout="constrained")
+    bars = sum(len(panel) for panel in figure["panels"].values()) if figure["bars"] else 0
+    height = 0.17 * bars + 0.45 * len(figure["panels"]) + 0.3 if bars else HEIGHT
+    drawing = Drawing(figsize=(WIDTH, height), layout="constrained")
     if figure["bars"]:
         _draw_bars(drawing, figure)
     else:
