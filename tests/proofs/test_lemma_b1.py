@@ -303,18 +303,18 @@ def swap_query_and_key_halves(monkeypatch):
 
 
 def leave_one_block_out(monkeypatch):
-    original = lemma_b1._key_rows
+    original = lemma_b1.key_rows
 
     def mutant(machine, X, node, M):
         return original(machine, X, Node(0, node.stop - node.start, node.children), M)
 
-    monkeypatch.setattr(lemma_b1, "_key_rows", mutant)
+    monkeypatch.setattr(lemma_b1, "key_rows", mutant)
 
 
 def block_off_by_one(monkeypatch):
-    original = lemma_b1._query_starts
+    original = lemma_b1.query_starts
     monkeypatch.setattr(
-        lemma_b1, "_query_starts", lambda N, M: [(max(0, s - 1), max(0, new - 1)) for s, new in original(N, M)]
+        lemma_b1, "query_starts", lambda N, M: [(max(0, s - 1), max(0, new - 1)) for s, new in original(N, M)]
     )
 
 

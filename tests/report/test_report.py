@@ -103,7 +103,7 @@ def test_an_unexpected_verdict_fails_the_report_every_time(
         answer = command(capsys, "--proofs", package, "report", "--out", tmp_path / "r", "--jobs", 1)
         assert answer.code == 1
     assert "up to date" in answer.out
-    page = (tmp_path / "r" / "index.html").read_text()
+    page = "".join(path.read_text() for path in (tmp_path / "r" / "html").glob("claim-*.html"))
     assert (
         "(expected refuted)" in page and "(expected \\thvrefuted{})" in (tmp_path / "r/appendix/claims.tex").read_text()
     )
@@ -259,7 +259,7 @@ def test_a_folder_that_cannot_be_written_is_found_out_before_the_work(
 
 def test_ledger_and_evidence_say_the_same(folder: Path) -> None:
     ledger = json.loads((folder / "ledger.json").read_text())
-    assert set(ledger) == {"format", "claims", "dependencies", "assumptions", "tables"}
+    assert set(ledger) == {"format", "claims", "dependencies", "assumptions", "tables", "figures"}
     assert [claim["id"] for claim in ledger["claims"]] == ["A.1", "Z.9", "R1", "N1", "own"]
     assert ledger["dependencies"] == [["N1", "A.1"]]
     assert set(ledger["assumptions"]) == {"FLINT", "Lindemann", "Arb", "text of the paper"}
@@ -350,43 +350,68 @@ class Page(HTMLParser):
             self.rows[-1][-1] += data
 
 
-def check_page(folder: Path) -> Page:
-    """The page of a report: balanced, unique ids, every target there, no requests."""
-    text = (folder / "index.html").read_text()
+def check_file(path: Path, ids: dict[Path, list[str]]) -> Page:
+    """One page: balanced, unique ids, no scripts and no requests; every link leads to a file, every anchor to an id."""
+    text = path.read_text()
     assert text.startswith("<!doctype html>")
     page = Page(text)
     assert len(page.ids) == len(set(page.ids)) and all(page.ids) and not any(" " in name for name in page.ids)
     assert set(page.labels) <= set(page.ids)
-    assert not page.tags & {"script", "img", "iframe", "link", "object", "embed", "base", "form"}
-    assert "http:" not in text and "https:" not in text and "@import" not in text and "url(" not in text
+    assert not page.tags & {"script", "iframe", "object", "embed", "base", "form"}
+    plain = text.replace('xmlns="http://www.w3.org/2000/svg"', "").replace("url(#tip)", "")
+    assert "http:" not in plain and "https:" not in plain and "@import" not in plain and "url(" not in plain
     for link in page.links:
-        path, _, anchor = link.partition("#")
-        assert "//" not in link and not path.startswith("/")
-        if path:
-            assert (folder / unquote(path)).is_file(), link
+        target, _, anchor = link.partition("#")
+        assert "//" not in link and not target.startswith("/")
+        file = (path.parent / unquote(target)).resolve() if target else path.resolve()
+        assert file.is_file(), link
         if anchor:
-            assert not path and unquote(anchor) in page.ids, link
-    ledger = json.loads((folder / "ledger.json").read_text())
-    for claim in ledger["claims"]:
-        row = next(row for row in page.rows if row[0] == claim["id"])
-        shown = re.sub(r"\s+", " ", row[2]).strip()
-        wanted = [f"{name}: {construction['status']}" for name, construction in claim["constructions"].items()]
-        assert shown.replace("; ", ";").split(";") == (wanted or ["no check"]), claim["id"]
-        section = re.search(rf'<section aria-labelledby="{re.escape(claim["id"])}">(.*?)</section>', text, re.DOTALL)
-        assert section
-        headings = re.findall(r'<h3>(.*?): <span class="status (\w+)">(\w+)</span></h3>', section.group(1))
-        assert headings == [(name, c["status"], c["status"]) for name, c in claim["constructions"].items()]
-        verdicts = re.findall(r'<summary><span class="status (\w+)">(\w+)</span>', section.group(1))
-        every = [v["status"] for c in claim["constructions"].values() for v in c["verdicts"]]
-        assert verdicts == [(status, status) for status in every]
+            if file not in ids:
+                ids[file] = Page(file.read_text()).ids
+            assert unquote(anchor) in ids[file], link
     return page
 
 
+def claim_page(folder: Path, claim: str) -> Path:
+    return folder / "html" / f"claim-{re.sub(r'[^A-Za-z0-9.]+', '-', claim)}.html"
+
+
+def check_site(folder: Path) -> Page:
+    """Every page of a report, and every verdict of the ledger on its claim's page; returns the front page."""
+    ids: dict[Path, list[str]] = {}
+    for path in sorted((folder / "html").glob("*.html")):
+        check_file(path, ids)
+    assert "url(" not in (folder / "html" / "style.css").read_text()
+    front = check_file(folder / "html" / "index.html", ids)
+    ledger = json.loads((folder / "ledger.json").read_text())
+    for claim in ledger["claims"]:
+        row = next(row for row in front.rows if row[0] == claim["id"])
+        shown = re.sub(r"\s+", " ", row[2]).strip()
+        wanted = [f"{name}: {construction['status']}" for name, construction in claim["constructions"].items()]
+        assert shown.replace("; ", ";").split(";") == (wanted or ["no check"]), claim["id"]
+        section = claim_page(folder, claim["id"]).read_text()
+        headings = re.findall(r'<h3>(.*?): <span class="status (\w+)">(\w+)</span></h3>', section)
+        assert headings == [(name, c["status"], c["status"]) for name, c in claim["constructions"].items()]
+        verdicts = re.findall(r'<summary><span class="status (\w+)">(\w+)</span>', section)
+        every = [v["status"] for c in claim["constructions"].values() for v in c["verdicts"]]
+        assert verdicts == [(status, status) for status in every]
+        answer = re.search(r'<p class="answer">(.*?)</p>', section, re.DOTALL)
+        assert answer
+        assert re.findall(r'<span class="status (\w+)">(\w+)</span>', answer.group(1)) == [
+            (c["status"], c["status"]) for c in claim["constructions"].values()
+        ]
+    assert {path.name for path in (folder / "html").glob("claim-*.html")} == {
+        claim_page(folder, claim["id"]).name for claim in ledger["claims"]
+    }
+    return front
+
+
 def test_the_page_of_the_small_package(folder: Path) -> None:
-    page = check_page(folder)
-    text = "".join(page.text)
+    check_site(folder)
+    pages = [Page(path.read_text()) for path in (folder / "html").glob("*.html")]
+    text = "".join(part for page in pages for part in page.text)
     assert "<b>bold</b>" in text and "100% of" in text, "text is text"
-    assert "b" not in page.tags
+    assert all("b" not in page.tags for page in pages)
 
 
 # --- LaTeX ---------------------------------------------------------------------------------------------------------------
@@ -495,7 +520,7 @@ def paper(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_the_report_of_the_paper(paper: Path) -> None:
-    check_page(paper)
+    check_site(paper)
     check_statuses_in_latex(paper)
     started = time.monotonic()
     done = subprocess.run([*PYTHON, "report", "--out", str(paper)], capture_output=True, text=True, timeout=60)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -154,6 +156,18 @@ class Claim:
             return examine
 
         return register
+
+    @property
+    def module(self) -> str:
+        """The file in which the claim's checks stand, from the package's root on; "" without checks."""
+        return f"{self.checks[0].examine.__module__.replace('.', '/')}.py" if self.checks else ""
+
+    @property
+    def account(self) -> str:
+        """What that file says of statement, construction and proof: its docstring."""
+        if not self.checks:
+            return ""
+        return inspect.cleandoc(sys.modules[self.checks[0].examine.__module__].__doc__ or "")
 
     @property
     def expectations(self) -> dict[str, list[str]]:

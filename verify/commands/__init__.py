@@ -177,13 +177,17 @@ commands.add_command(audit_instance)
     help="The folder.",
 )
 @click.option("--jobs", type=click.IntRange(1), help="Processes (default: one for each processor).")
+@click.option("--check", "only_check", is_flag=True, help="Write nothing: regenerate and compare byte for byte.")
 @_json_option
 @click.pass_obj
-def write_report(package: str, out: Path, jobs: int | None, as_json: bool) -> int:
-    """Regenerates the reports: ledger, LaTeX fragments, HTML page, evidence. Nothing is redone when nothing changed."""
-    from verify.report.build import build  # the plotting and template libraries are needed here only
+def write_report(package: str, out: Path, jobs: int | None, only_check: bool, as_json: bool) -> int:
+    """Regenerates the reports: ledger, LaTeX fragments, HTML site, evidence. Nothing is redone when nothing changed.
 
-    summary = build(package, out, jobs=jobs)
+    With --check the folder is compared with what would be written; exit code 1 when a byte differs.
+    """
+    from verify.report.build import build, compare  # the plotting and template libraries are needed here only
+
+    summary = compare(package, out, jobs=jobs) if only_check else build(package, out, jobs=jobs)
     if as_json:
         _write_json(summary)
     else:

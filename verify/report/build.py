@@ -29,10 +29,11 @@ from verify.report.figures import render_figures
 from verify.report.html import render_html
 from verify.report.latex import render_latex
 from verify.report.ledger import evidence_document, evidence_name, make_ledger
+from verify.report.response import render_response
 
 MANIFEST = "manifest.json"
 UNFINISHED = "manifest/1 of unfinished work"
-FOLDERS = ("appendix", "evidence", "examples")
+FOLDERS = ("appendix", "evidence", "examples", "html")
 PART = ".part"
 """How the names of files end that are not complete yet; they start with a dot."""
 
@@ -71,6 +72,36 @@ def build(package: str, out: Path, *, jobs: int | None = None) -> dict[str, Any]
     return {"held": held, "changed": changed, "message": message}
 
 
+def compare(package: str, out: Path, *, jobs: int | None = None) -> dict[str, Any]:
+    """Regenerates everything in memory and compares it with a folder byte for byte; writes nothing.
+
+    `differing` names files that are missing or different there, `extra` those that a report would not have.
+    """
+    registry = load(package)
+    manifest = _read_manifest(out)
+    if manifest is None:
+        raise RequestError(f"no finished report in {str(out)!r}", where="--check", right="run verify report first")
+    files, held, count = render(package, registry, jobs=jobs)
+    differing = sorted(name for name, content in files.items() if not _same(out / name, _bytes(content)))
+    extra = sorted(set(manifest["files"]) - set(files))
+    if manifest["source"] != source_digest(package) or manifest["libraries"] != libraries():
+        differing.append(MANIFEST)
+    found = f"{len(differing)} files differ" if differing or extra else "the same byte for byte"
+    return {
+        "held": held and not differing and not extra,
+        "differing": differing,
+        "extra": extra,
+        "message": "\n".join([f"{out}: {count} checks, {len(files)} files: {found}", *differing, *extra]),
+    }
+
+
+def _same(path: Path, content: bytes) -> bool:
+    try:
+        return path.read_bytes() == content
+    except OSError:
+        return False
+
+
 def render(package: str, registry: Registry, *, jobs: int | None = None) -> tuple[dict[str, str | bytes], bool, int]:
     """Every file of the reports by name, whether all verdicts are as expected, and how many there are."""
     checks = [check for claim in registry.claims.values() for check in claim.checks]
@@ -88,6 +119,7 @@ def render(package: str, registry: Registry, *, jobs: int | None = None) -> tupl
     files |= drawings
     files |= render_latex(written)
     files |= render_html(written, examples, pictures)
+    files |= render_response(written)
     return files, all(verdict.as_expected for verdict in verdicts), len(verdicts)
 
 

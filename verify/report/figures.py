@@ -41,13 +41,18 @@ def render_figures(ledger: dict[str, Any]) -> tuple[dict[str, bytes], dict[str, 
             FigureCanvasSVG(drawing).print_svg(svg, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
             files[f"appendix/{file_name(figure)}"] = pdf.getvalue()
             text = svg.getvalue()
-            pictures[figure["name"]] = text[text.index("<svg") :]
+            pictures[figure["name"]] = text
     return files, pictures
 
 
 def file_name(figure: dict[str, Any]) -> str:
     """The PDF's name beside the LaTeX fragments."""
     return f"figure-{figure['name'].replace(' ', '-')}.pdf"
+
+
+def picture_name(figure: dict[str, Any]) -> str:
+    """The SVG's name beside the pages."""
+    return file_name(figure).replace(".pdf", ".svg")
 
 
 def _draw(figure: dict[str, Any]) -> Drawing:

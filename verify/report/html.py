@@ -1,13 +1,20 @@
-"""The HTML page: one static file, no scripts and no requests, made from the ledger alone."""
+"""The site in `html/`: static pages, no scripts and no requests, made from the ledger alone.
+
+`index.html` says what holds and draws the roadmap; every claim has a page with its answer first; `tables.html` has the numbers.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
+from verify.report.figures import picture_name
+from verify.report.graph import draw_graph
 from verify.report.notation import to_html
 
 GROUPS = (
@@ -18,9 +25,12 @@ GROUPS = (
 )
 """Headings of the list of claims, and what a verdict means there."""
 
+MOST_MATRICES, MOST_ROWS, MOST_COLUMNS = 8, 12, 10
+"""What is shown of an evidence file's matrices; the file has all of them."""
+
 
 def render_html(ledger: dict[str, Any], examples: dict[str, str], pictures: dict[str, str]) -> dict[str, str]:
-    """The pages by file name; `pictures` holds the SVG of each figure."""
+    """The pages by file name; `pictures` holds the SVG of each figure by its name."""
     environment = Environment(
         loader=PackageLoader("verify.report"),
         undefined=StrictUndefined,
@@ -29,32 +39,48 @@ def render_html(ledger: dict[str, Any], examples: dict[str, str], pictures: dict
         keep_trailing_newline=True,
         autoescape=True,
     )
-    environment.filters["svg"] = Markup
-    environment.filters["prose"] = lambda text: Markup(to_html(text))
-    counts: dict[str, int] = {}
-    for claim in ledger["claims"]:
-        for construction in claim["constructions"].values():
-            for verdict in construction["verdicts"]:
-                counts[verdict["status"]] = counts.get(verdict["status"], 0) + 1
+    environment.filters.update(
+        prose=lambda text: Markup(to_html(text)),
+        page=page_name,
+        picture=picture_name,
+        account=account,
+        matrices=matrices,
+    )
+    uses, used_by = _dependencies(ledger)
     runs = [
         {"file": name, "result": json.loads(text)} for name, text in examples.items() if '"simulation-result/1"' in text
     ]
-    used_by: dict[str, list[str]] = {}
-    for claim_id, used in ledger["dependencies"]:
-        used_by.setdefault(claim_id, []).append(used)
     groups = [
         (heading, note, [claim for claim in ledger["claims"] if group_of(claim) == group])
         for heading, group, note in GROUPS
     ]
-    page = environment.get_template("index.html").render(
-        ledger=ledger,
-        counts=counts,
-        groups=[group for group in groups if group[2]],
-        runs=runs,
-        uses=used_by,
-        pictures=pictures,
-    )
-    return {"index.html": page}
+    pages = {
+        "index.html": environment.get_template("index.html").render(
+            ledger=ledger,
+            counts=_counts(ledger),
+            lines=summary_lines(ledger),
+            groups=[group for group in groups if group[2]],
+            runs=runs,
+            graph=Markup(draw_graph(ledger, page_name)),
+        ),
+        "tables.html": environment.get_template("tables.html").render(ledger=ledger),
+        "style.css": environment.get_template("style.css").render(),
+    }
+    for claim in ledger["claims"]:
+        pages[page_name(claim["id"])] = environment.get_template("claim.html").render(
+            claim=claim,
+            uses=uses.get(claim["id"], []),
+            used_by=used_by.get(claim["id"], []),
+            tables=[table for table in ledger["tables"] if table["claim"] == claim["id"]],
+            figures=[figure for figure in ledger["figures"] if figure["claim"] == claim["id"]],
+        )
+    pages |= {picture_name(figure): pictures[figure["name"]] for figure in ledger["figures"]}
+    return {f"html/{name}": text for name, text in pages.items()}
+
+
+def page_name(claim: str) -> str:
+    """The page of a claim."""
+    return f"claim-{re.sub(r'[^A-Za-z0-9.]+', '-', claim)}.html"
 
 
 def group_of(claim: dict[str, Any]) -> str:
@@ -62,3 +88,148 @@ def group_of(claim: dict[str, Any]) -> str:
     if claim["kind"] in ("comment", "finding"):
         return "review" if claim["id"].startswith("R") else "finding"
     return "lemma" if claim["kind"] == "lemma" else "construction"
+
+
+def summary_lines(ledger: dict[str, Any]) -> list[dict[str, Any]]:
+    """What holds and what does not, in a few lines, each with the claims that it is about."""
+    by_group: dict[str, list[dict[str, Any]]] = {}
+    for claim in ledger["claims"]:
+        by_group.setdefault(group_of(claim), []).append(claim)
+
+    def printed(claim: dict[str, Any], *statuses: str) -> bool:
+        return "printed" in claim["constructions"] and claim["constructions"]["printed"]["status"] in statuses
+
+    def repaired(claim: dict[str, Any]) -> bool:
+        return any(name != "printed" and c["status"] == "proved" for name, c in claim["constructions"].items())
+
+    def right(claim: dict[str, Any]) -> bool:
+        return any(c["status"] == "proved" for c in claim["constructions"].values())
+
+    lemmas = by_group.get("lemma", [])
+    found = (
+        (
+            "Statements whose printed construction passes every check",
+            [c for c in lemmas if printed(c, "proved")],
+        ),
+        (
+            "Statements whose printed construction fails a check, with a construction beside it that passes all of its own",
+            [c for c in lemmas if printed(c, "refuted") and repaired(c)],
+        ),
+        (
+            "Statements whose printed construction fails a check, without such a construction",
+            [c for c in lemmas if printed(c, "refuted") and not repaired(c)],
+        ),
+        ("Points of the review with a check that supports them", [c for c in by_group.get("review", []) if right(c)]),
+        ("Further findings with a check that supports them", [c for c in by_group.get("finding", []) if right(c)]),
+        ("Our own constructions", by_group.get("construction", [])),
+        (
+            "Undecided in some check",
+            [c for c in ledger["claims"] if any(k["status"] == "undecided" for k in c["constructions"].values())],
+        ),
+        (
+            "Resting on an assumption alone",
+            [c for c in ledger["claims"] if any(k["status"] == "assumed" for k in c["constructions"].values())],
+        ),
+    )
+    return [{"text": text, "claims": claims} for text, claims in found if claims]
+
+
+def _counts(ledger: dict[str, Any]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for claim in ledger["claims"]:
+        for construction in claim["constructions"].values():
+            for verdict in construction["verdicts"]:
+                counts[verdict["status"]] = counts.get(verdict["status"], 0) + 1
+    return counts
+
+
+def _dependencies(ledger: dict[str, Any]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    uses: dict[str, list[str]] = {}
+    used_by: dict[str, list[str]] = {}
+    for claim, used in ledger["dependencies"]:
+        uses.setdefault(claim, []).append(used)
+        used_by.setdefault(used, []).append(claim)
+    return uses, used_by
+
+
+# --- a module's own account ----------------------------------------------------------------------------------------------
+
+
+def account(text: str) -> Markup:
+    """A module's docstring as HTML: paragraphs, lists, indented formulas, **bold**, *emphasis* and `code`."""
+    out = []
+    for block in re.split(r"\n\s*\n", text.strip("\n")):
+        lines = block.split("\n")
+        if all(line.startswith("    ") for line in lines):
+            out.append(f'<pre tabindex="0">{escape(chr(10).join(line[4:] for line in lines))}</pre>')
+        elif lines[0].startswith(("* ", "- ")):
+            items = re.split(r"\n[*-] ", block[2:])
+            out.append("<ul>" + "".join(f"<li>{_inline(item)}</li>" for item in items) + "</ul>")
+        else:
+            out.append(f"<p>{_inline(block)}</p>")
+    return Markup("\n".join(out))
+
+
+def _inline(text: str) -> str:
+    """One paragraph; what is bold or emphasised may hold formulas."""
+    text = " ".join(text.split())
+    out, at = [], 0
+    for found in re.finditer(
+        r"\*\*(?=\S)([^*]+?)(?<=\S)\*\*|(?<![\w*])\*(?=[^\s*])([^*]+?)(?<=[^\s*])\*(?![\w*])", text
+    ):
+        out.append(to_html(text[at : found.start()]))
+        tag = "strong" if found.group(1) else "em"
+        out.append(f"<{tag}>{to_html(found.group(1) or found.group(2))}</{tag}>")
+        at = found.end()
+    return "".join([*out, to_html(text[at:])])
+
+
+# --- matrices of a counterexample --------------------------------------------------------------------------------------------
+
+
+def matrices(verdict: dict[str, Any]) -> list[Markup]:
+    """The matrices of a refutation's evidence, as MathML."""
+    if verdict["status"] != "refuted":
+        return []
+    return [Markup(_mathml(name, rows)) for name, rows in matrices_in(verdict["evidence"])[:MOST_MATRICES]]
+
+
+def matrices_in(evidence: Any, name: str = "") -> list[tuple[str, list[list[str]]]]:
+    """Every matrix of numbers in an evidence document, small enough to be shown, with its name."""
+    if isinstance(evidence, dict):
+        return [found for key, value in evidence.items() for found in matrices_in(value, str(key))]
+    if not isinstance(evidence, list) or not evidence:
+        return []
+    rows = evidence
+    if all(isinstance(row, list) and row and all(_is_number(x) for x in row) for row in rows):
+        if len({len(row) for row in rows}) == 1 and len(rows) <= MOST_ROWS and len(rows[0]) <= MOST_COLUMNS:
+            return [(name, [[str(x) for x in row] for row in rows])]
+        return []
+    return [found for value in rows if isinstance(value, dict | list) for found in matrices_in(value, name)]
+
+
+def _is_number(x: Any) -> bool:
+    return (isinstance(x, int) and not isinstance(x, bool)) or (
+        isinstance(x, str) and re.fullmatch(r"-?\d+(?:/\d+)?", x) is not None
+    )
+
+
+def _mathml(name: str, rows: Sequence[Sequence[str]]) -> str:
+    body = "".join("<mtr>" + "".join(f"<mtd>{_entry(x)}</mtd>" for x in row) + "</mtr>" for row in rows)
+    return (
+        f'<math display="inline"><mrow>{_name(name)}<mo>=</mo><mo>(</mo><mtable>{body}</mtable><mo>)</mo></mrow></math>'
+    )
+
+
+def _name(name: str) -> str:
+    """`WQ` as W with an index; any other name as text."""
+    if re.fullmatch(r"W[QKV]", name):
+        return f"<msub><mi>W</mi><mi>{name[1]}</mi></msub>"
+    return f"<mi>{name}</mi>" if len(name) == 1 else f"<mtext>{escape(name)}</mtext>"
+
+
+def _entry(x: str) -> str:
+    sign, digits = ("<mo>−</mo>", x[1:]) if x.startswith("-") else ("", x)
+    p, _, q = digits.partition("/")
+    number = f"<mfrac><mn>{p}</mn><mn>{q}</mn></mfrac>" if q else f"<mn>{p}</mn>"
+    return f"<mrow>{sign}{number}</mrow>" if sign else number

@@ -19,16 +19,6 @@ def summary(verdicts: Sequence[Verdict]) -> str:
     return next((status.value for status in ORDER if status in found), Status.UNDECIDED.value)
 
 
-CONFIRMED = "confirmed"
-"""How a proved finding about a printed construction is shown: `proved` there would read as praise of the construction."""
-
-
-def verdict_word(kind: str, construction: str, status: str) -> str:
-    """What to call a verdict in a report."""
-    about_a_fault = kind in ("finding", "comment") and construction == "printed"
-    return CONFIRMED if about_a_fault and status == Status.PROVED.value else status
-
-
 def make_ledger(registry: Registry, verdicts: Sequence[Verdict]) -> dict[str, Any]:
     """The `ledger/1` document: claims in the paper's order, each construction with its verdicts, and recorded dependencies."""
     claims = []
@@ -62,6 +52,8 @@ def _claim(claim: Claim) -> dict[str, Any]:
         "title": claim.title,
         "statement": claim.statement,
         "source": claim.source,
+        "module": claim.module,
+        "account": claim.account,
     }
 
 
