@@ -12,9 +12,11 @@ import pytest
 from tests.commands.documents import command
 from tests.commands.packages import write_package
 from verify.claims.figure import Figure
+from verify.report.account import account_html, account_tex
+from verify.report.counterexample import matrices_html, matrices_in, matrices_tex
 from verify.report.figures import file_name, picture_name, render_figures
 from verify.report.graph import colour, draw_graph
-from verify.report.html import account, matrices, matrices_in, page_name, summary_lines
+from verify.report.html import page_name, summary_lines
 from verify.report.response import render_response
 
 
@@ -142,22 +144,27 @@ def test_matrices_of_a_refutation_are_mathematics() -> None:
     }
     found = matrices_in(evidence)
     assert found == [("X", [["1/2", "-3"], ["0", "1"]]), ("WQ", [["1"]]), ("WK", [["2"]])]
-    shown = matrices({"status": "refuted", "evidence": evidence})
+    shown = matrices_html({"status": "refuted", "evidence": evidence})
     assert len(shown) == 3
     for text in shown:
         ElementTree.fromstring(str(text))
     assert "<mfrac><mn>1</mn><mn>2</mn></mfrac>" in shown[0] and "<mo>−</mo><mn>3</mn>" in shown[0]
     assert "<msub><mi>W</mi><mi>Q</mi></msub>" in shown[1]
-    assert matrices({"status": "proved", "evidence": evidence}) == []
+    assert matrices_html({"status": "proved", "evidence": evidence}) == []
+    written = matrices_tex({"status": "refuted", "evidence": evidence})
+    assert written[0] == r"X=\left(\begin{array}{rr}1/2&-3\\0&1\end{array}\right)" and written[1].startswith("W^Q=")
+    assert matrices_tex({"status": "proved", "evidence": evidence}) == []
 
 
 def test_an_account_keeps_its_text() -> None:
-    text = account(
+    text = account_html(
         "Title: `code` and **Bold.** text *soft*\n\n    a <= b\n\n* one\n  more\n* two <script>\n\nwindow r*s and 2*3"
     )
     assert "<strong>Bold.</strong>" in text and "<em>soft</em>" in text and "<code>code</code>" in text
     assert "a &lt;= b</pre>" in text and text.count("<li>") == 2 and "&lt;script&gt;" in text
     assert "<em>s and 2</em>" not in text
+    written = account_tex("Title: `co_de` and **Bold.** 100%\n\n    a <= b & c\n\n* one\n* two")
+    assert r"\thvstrong{Bold.}" in written and r"100\%" in written and r"\&" in written and written.count(r"\item") == 2
     ElementTree.fromstring(f"<div>{text}</div>".replace("&nbsp;", " "))
 
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
+from verify.report.account import account_html
+from verify.report.counterexample import matrices_html
 from verify.report.figures import picture_name
 from verify.report.graph import draw_graph
 from verify.report.notation import to_html
@@ -24,9 +25,6 @@ GROUPS = (
     ("Our own constructions", "construction", ""),
 )
 """Headings of the list of claims, and what a verdict means there."""
-
-MOST_MATRICES, MOST_ROWS, MOST_COLUMNS = 8, 12, 10
-"""What is shown of an evidence file's matrices; the file has all of them."""
 
 
 def render_html(ledger: dict[str, Any], examples: dict[str, str], pictures: dict[str, str]) -> dict[str, str]:
@@ -43,8 +41,8 @@ def render_html(ledger: dict[str, Any], examples: dict[str, str], pictures: dict
         prose=lambda text: Markup(to_html(text)),
         page=page_name,
         picture=picture_name,
-        account=account,
-        matrices=matrices,
+        account=account_html,
+        matrices=matrices_html,
     )
     uses, used_by = _dependencies(ledger)
     runs = [
@@ -150,86 +148,3 @@ def _dependencies(ledger: dict[str, Any]) -> tuple[dict[str, list[str]], dict[st
         uses.setdefault(claim, []).append(used)
         used_by.setdefault(used, []).append(claim)
     return uses, used_by
-
-
-# --- a module's own account ----------------------------------------------------------------------------------------------
-
-
-def account(text: str) -> Markup:
-    """A module's docstring as HTML: paragraphs, lists, indented formulas, **bold**, *emphasis* and `code`."""
-    out = []
-    for block in re.split(r"\n\s*\n", text.strip("\n")):
-        lines = block.split("\n")
-        if all(line.startswith("    ") for line in lines):
-            out.append(f'<pre tabindex="0">{escape(chr(10).join(line[4:] for line in lines))}</pre>')
-        elif lines[0].startswith(("* ", "- ")):
-            items = re.split(r"\n[*-] ", block[2:])
-            out.append("<ul>" + "".join(f"<li>{_inline(item)}</li>" for item in items) + "</ul>")
-        else:
-            out.append(f"<p>{_inline(block)}</p>")
-    return Markup("\n".join(out))
-
-
-def _inline(text: str) -> str:
-    """One paragraph; what is bold or emphasised may hold formulas."""
-    text = " ".join(text.split())
-    out, at = [], 0
-    for found in re.finditer(
-        r"\*\*(?=\S)([^*]+?)(?<=\S)\*\*|(?<![\w*])\*(?=[^\s*])([^*]+?)(?<=[^\s*])\*(?![\w*])", text
-    ):
-        out.append(to_html(text[at : found.start()]))
-        tag = "strong" if found.group(1) else "em"
-        out.append(f"<{tag}>{to_html(found.group(1) or found.group(2))}</{tag}>")
-        at = found.end()
-    return "".join([*out, to_html(text[at:])])
-
-
-# --- matrices of a counterexample --------------------------------------------------------------------------------------------
-
-
-def matrices(verdict: dict[str, Any]) -> list[Markup]:
-    """The matrices of a refutation's evidence, as MathML."""
-    if verdict["status"] != "refuted":
-        return []
-    return [Markup(_mathml(name, rows)) for name, rows in matrices_in(verdict["evidence"])[:MOST_MATRICES]]
-
-
-def matrices_in(evidence: Any, name: str = "") -> list[tuple[str, list[list[str]]]]:
-    """Every matrix of numbers in an evidence document, small enough to be shown, with its name."""
-    if isinstance(evidence, dict):
-        return [found for key, value in evidence.items() for found in matrices_in(value, str(key))]
-    if not isinstance(evidence, list) or not evidence:
-        return []
-    rows = evidence
-    if all(isinstance(row, list) and row and all(_is_number(x) for x in row) for row in rows):
-        if len({len(row) for row in rows}) == 1 and len(rows) <= MOST_ROWS and len(rows[0]) <= MOST_COLUMNS:
-            return [(name, [[str(x) for x in row] for row in rows])]
-        return []
-    return [found for value in rows if isinstance(value, dict | list) for found in matrices_in(value, name)]
-
-
-def _is_number(x: Any) -> bool:
-    return (isinstance(x, int) and not isinstance(x, bool)) or (
-        isinstance(x, str) and re.fullmatch(r"-?\d+(?:/\d+)?", x) is not None
-    )
-
-
-def _mathml(name: str, rows: Sequence[Sequence[str]]) -> str:
-    body = "".join("<mtr>" + "".join(f"<mtd>{_entry(x)}</mtd>" for x in row) + "</mtr>" for row in rows)
-    return (
-        f'<math display="inline"><mrow>{_name(name)}<mo>=</mo><mo>(</mo><mtable>{body}</mtable><mo>)</mo></mrow></math>'
-    )
-
-
-def _name(name: str) -> str:
-    """`WQ` as W with an index; any other name as text."""
-    if re.fullmatch(r"W[QKV]", name):
-        return f"<msub><mi>W</mi><mi>{name[1]}</mi></msub>"
-    return f"<mi>{name}</mi>" if len(name) == 1 else f"<mtext>{escape(name)}</mtext>"
-
-
-def _entry(x: str) -> str:
-    sign, digits = ("<mo>−</mo>", x[1:]) if x.startswith("-") else ("", x)
-    p, _, q = digits.partition("/")
-    number = f"<mfrac><mn>{p}</mn><mn>{q}</mn></mfrac>" if q else f"<mn>{p}</mn>"
-    return f"<mrow>{sign}{number}</mrow>" if sign else number

@@ -1,4 +1,5 @@
-"""The LaTeX fragments: `appendix/summary.tex`, `claims.tex`, `tables.tex` and `figures.tex` to `\\input` into any article, `appendix/appendix.tex` to compile alone.
+"""The LaTeX fragments: `appendix/summary.tex`, `claims.tex`, `tables.tex`, `figures.tex` and
+`accounts.tex` (or one `claim-ID.tex`) to `\\input` into any article, `appendix/appendix.tex` to compile alone.
 
 The fragments need only `booktabs`, `longtable` and, for figures, `graphicx`; every macro they define starts with `\\thv`, and is defined with
 `\\providecommand`, so that an article can restyle it. Lines fit a text width of 5.5 inches (NeurIPS) or more.
@@ -13,6 +14,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from verify.report.account import account_tex
+from verify.report.counterexample import matrices_tex
 from verify.report.figures import file_name
 from verify.report.notation import tex_code, tex_text, to_tex
 
@@ -112,6 +115,11 @@ def cell(text: str) -> str:
     return f"{{}}{written}" if written.startswith(("[", "*")) else written
 
 
+def fragment_name(claim: str) -> str:
+    """The fragment of one claim."""
+    return f"claim-{re.sub(r'[^A-Za-z0-9.]+', '-', claim)}.tex"
+
+
 def render_latex(ledger: dict[str, Any]) -> dict[str, str]:
     """The fragments by file name."""
     environment = Environment(
@@ -128,10 +136,17 @@ def render_latex(ledger: dict[str, Any]) -> dict[str, str]:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    environment.filters.update(prose=to_tex, cell=cell, tex=tex_text, code=tex_code)
-    return {
+    environment.filters.update(
+        prose=to_tex, cell=cell, tex=tex_text, code=tex_code, account=account_tex, matrices=matrices_tex
+    )
+    accounts = {claim["module"]: claim["account"] for claim in ledger["claims"] if claim["account"]}
+    fragments = {
+        f"appendix/{fragment_name(claim['id'])}": environment.get_template("claim.tex").render(claim=claim)
+        for claim in ledger["claims"]
+    }
+    return fragments | {
         f"appendix/{name}": environment.get_template(name).render(
-            ledger=ledger, layouts=layouts, LONG=LONG, file_name=file_name
+            ledger=ledger, layouts=layouts, LONG=LONG, file_name=file_name, accounts=accounts
         )
-        for name in ("summary.tex", "claims.tex", "tables.tex", "figures.tex", "appendix.tex")
+        for name in ("summary.tex", "claims.tex", "tables.tex", "figures.tex", "accounts.tex", "appendix.tex")
     }

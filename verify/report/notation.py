@@ -418,6 +418,11 @@ def tex_text(text: str) -> str:
 def tex_code(text: str) -> str:
     """Names and commands, breakable after punctuation."""
     broken = re.sub(r"([/,.=-])(?=\S)", r"\1\\allowbreak{}", tex_text(text))
+    # Old encodings take these signs from other fonts, which have none to match a typewriter's.
+    for name, sign in (("less", "<"), ("greater", ">"), ("bar", "|")):
+        broken = broken.replace(rf"\text{name}{{}}", f"${sign}$")
+    for brace, code in ((r"\{", "7B"), (r"\}", "7D"), (r"\textbackslash{}", "5C")):
+        broken = broken.replace(brace, rf'\char"{code}{{}}')
     return r"\texttt{" + broken.replace(r"\_", r"\_\allowbreak{}") + "}"
 
 
