@@ -76,7 +76,9 @@ class Check:
                 outcome = self.examine()
                 if not isinstance(outcome, Outcome):
                     raise TypeError(f"the check returned {type(outcome).__name__}, not an Outcome")
-                json.dumps(dict(outcome.evidence), allow_nan=False)  # evidence that cannot be written is none
+                json.dumps(
+                    [dict(outcome.evidence), *map(dict, outcome.statements)], allow_nan=False
+                )  # evidence that cannot be written is none
             except Exception as error:
                 outcome = Outcome(
                     Status.UNDECIDED,

@@ -19,8 +19,10 @@ from verify.arithmetic.ball import Ball, deciding, working_precision
 from verify.arithmetic.exact import Exact2, ExactE, common_denominator
 from verify.arithmetic.interface import Arithmetic, Column, Entry
 from verify.arithmetic.symbolic import Symbolic, universal_attention
+from verify.claims.evidence import Statement, evaluation, fractions, kept
+from verify.claims.evidence import on_numbers as sampled
 from verify.claims.verdict import Outcome, Scope, Status
-from verify.errors import PrecisionNeeded, RuleBroken, Undecided
+from verify.errors import PrecisionNeeded, RuleBroken, Undecided, UnsupportedOperation
 from verify.oracle.oracle import Oracle
 from verify.oracle.problem import Problem
 from verify.oracle.program import Program
@@ -99,12 +101,14 @@ def exact_arithmetic(kernel: Literal["exp", "exp2"], instance: Instance) -> Arit
 def universal(build: Build, problems: Iterable[Problem], *, sizes: str) -> Outcome:
     """Whether the construction equals the direct evaluation for all weights and values, at each of these problems' sizes."""
     done = 0
+    statements: list[Statement | None] = []
     for problem in problems:
         heads = problem.layer.heads
         width = heads[0].width
         arithmetic, X = universal_attention(problem.N, width, len(heads))
         try:
-            comparison = compare(build(problem), problem, arithmetic, X)
+            program = build(problem)
+            comparison = compare(program, problem, arithmetic, X)
         except RuleBroken as error:
             return Outcome(
                 Status.REFUTED,
@@ -123,8 +127,10 @@ def universal(build: Build, problems: Iterable[Problem], *, sizes: str) -> Outco
                 f"N = {problem.N}, M = {problem.M}, {width} value columns; weights and values indeterminate",
                 f"row {row}, column {column} differs from the attention output as a rational function",
                 {"N": problem.N, "M": problem.M, "width": width, "row": row, "column": column},
+                kept([next((s for s in (sampled(program, problem, "differs", seed) for seed in range(8)) if s), None)]),
             )
         done += 1
+        statements.append(sampled(program, problem))
     return Outcome(
         Status.PROVED,
         Scope.sizes(sizes),
@@ -132,12 +138,14 @@ def universal(build: Build, problems: Iterable[Problem], *, sizes: str) -> Outco
         f"{sizes}; every weight a_ij and every value entry an indeterminate",
         f"equal to the attention output as rational functions at all {done} sizes",
         {"sizes": sizes, "checked": done},
+        kept(statements),
     )
 
 
 def on_instances(build: Build, instances: Sequence[Instance]) -> Outcome:
     """Whether the construction equals the direct evaluation exactly, on every instance with every kernel of it."""
     runs = 0
+    statements: list[Statement | None] = []
     for instance in instances:
         program = build(instance.problem)
         for kernel in instance.kernels:
@@ -147,6 +155,8 @@ def on_instances(build: Build, instances: Sequence[Instance]) -> Outcome:
             if not comparison.equal:
                 return _counterexample(instance, kernel, comparison)
             runs += 1
+            if kernel == "exp2":
+                statements.append(_agreement(instance, comparison))
     return Outcome(
         Status.PROVED,
         Scope.instance(len(instances)),
@@ -154,6 +164,7 @@ def on_instances(build: Build, instances: Sequence[Instance]) -> Outcome:
         f"{len(instances)} instances, {runs} runs with kernels exp2 (rationals) and exp (Q(e^(1/D)))",
         "every entry equal, decided exactly",
         {"instances": len(instances), "runs": runs},
+        kept(statements),
     )
 
 
@@ -170,6 +181,17 @@ def exact_rows(oracle: Oracle, X: Sequence[Sequence[Fraction]]) -> list[list[str
     arithmetic = Exact2()
     columns = oracle.run(arithmetic, [arithmetic.numbers(column) for column in X])
     return [[str(x) for x in row] for row in zip(*columns, strict=True)]
+
+
+def _agreement(instance: Instance, comparison: Comparison) -> Statement | None:
+    """The output of an exact run beside the direct evaluation, for the independent checker."""
+    try:
+        output = fractions(comparison.output)
+    except UnsupportedOperation:
+        return None
+    size = f"N = {instance.problem.N}, M = {instance.problem.M}"
+    means = f"the construction's output equals the attention of the input at {size}"
+    return evaluation(means, instance.problem, "exp2", instance.X, output, "equal")
 
 
 def _counterexample(instance: Instance, kernel: str, comparison: Comparison) -> Outcome:
@@ -192,6 +214,7 @@ def _counterexample(instance: Instance, kernel: str, comparison: Comparison) -> 
 def within_target(build: Build, instances: Sequence[Instance], kernel: Literal["exp", "exp2"] = "exp") -> Outcome:
     """Whether enclosures prove a relative error of at most 2^-N in every row, on every instance."""
     worst = 0
+    statements: list[Statement | None] = []
     for instance in instances:
         N, program = instance.problem.N, build(instance.problem)
 
@@ -209,6 +232,11 @@ def within_target(build: Build, instances: Sequence[Instance], kernel: Literal["
                     size = _square_norm([b for _, b in pairs])
                     if not (error <= target * size or (error.is_zero() and size.is_zero())):
                         raise PrecisionNeeded("the error is not yet below the target")
+                middles = [[middle(x, bits) for x in column] for column in comparison.output]
+                means = (
+                    f"the construction's output is within 2^-{N} of the attention of the input, relative, in every row"
+                )
+                statements.append(evaluation(means, instance.problem, kernel, instance.X, middles, {"within": N}))
                 return True
 
         try:
@@ -239,7 +267,15 @@ def within_target(build: Build, instances: Sequence[Instance], kernel: Literal["
         f"{len(instances)} instances, kernel {kernel}, N up to {worst}",
         "the relative error is at most 2^-N in every row",
         {"instances": len(instances), "largest N": worst},
+        kept(statements, 2),
     )
+
+
+def middle(x: arb, bits: int) -> Fraction:
+    """A rational near the middle of a ball: within 2^-bits of it."""
+    scaled = (x * arb(2) ** bits).mid().floor().unique_fmpz()
+    assert scaled is not None
+    return Fraction(int(scaled), 1 << bits)
 
 
 def _square_norm(entries: Sequence[arb]) -> arb:

@@ -21,9 +21,11 @@ from verify.arithmetic.ball import Ball, deciding, working_precision
 from verify.arithmetic.exact import Exact2, ExactE
 from verify.arithmetic.interface import Arithmetic, Column, Entry, Kind
 from verify.arithmetic.symbolic import universal_tokens
-from verify.claims.compare import contrast
+from verify.arithmetic.written import Written, size
+from verify.claims.compare import contrast, middle
+from verify.claims.evidence import Statement, fractions, kept, relation, small_numbers
 from verify.claims.verdict import Outcome, Scope, Status
-from verify.errors import PrecisionNeeded
+from verify.errors import PrecisionNeeded, VerifyError
 from verify.oracle.program import Program
 from verify.oracle.run import run
 
@@ -62,6 +64,7 @@ def for_every_input(functions: Iterable[Function], *, object_: str, sizes: str) 
     sizes.
     """
     done = 0
+    statements: list[Statement | None] = []
     for function in functions:
         arithmetic, X = universal_tokens(function.rows, function.kinds, function.products)
         row = _first_difference(arithmetic, function, X)
@@ -73,8 +76,10 @@ def for_every_input(functions: Iterable[Function], *, object_: str, sizes: str) 
                 f"{function.name}; every score and value an indeterminate",
                 f"row {row[0]}, column {row[1]} is another rational function",
                 {"size": function.name, "row": row[0], "column": row[1]},
+                kept(_entries(function, small_numbers(function.kinds, function.rows), "!=", [row])),
             )
         done += 1
+        statements += _entries(function, small_numbers(function.kinds, function.rows), "==")
     return Outcome(
         Status.PROVED if done else Status.UNDECIDED,
         Scope.sizes(sizes),
@@ -82,6 +87,7 @@ def for_every_input(functions: Iterable[Function], *, object_: str, sizes: str) 
         f"{sizes}; every score and value an indeterminate",
         f"equal as rational functions at all {done} sizes",
         {"sizes": sizes, "checked": done},
+        kept(statements),
     )
 
 
@@ -106,7 +112,10 @@ def on_numbers(
 ) -> Outcome:
     """Whether construction and function agree exactly on these inputs, with these kernels."""
     runs = 0
+    statements: list[Statement | None] = []
     for function, numbers in cases:
+        if "exp2" in kernels:
+            statements += _entries(function, numbers, "==")
         for kernel in kernels:
             arithmetic = exact_for(kernel, numbers)
             place = _first_difference(arithmetic, function, [arithmetic.numbers(column) for column in numbers])
@@ -133,6 +142,7 @@ def on_numbers(
         f"{len(cases)} inputs, kernels {' and '.join(kernels)}",
         f"every entry equal in all {runs} runs, decided exactly",
         {"instances": len(cases), "runs": runs},
+        kept(statements),
     )
 
 
@@ -153,18 +163,22 @@ def within(
     cases: Sequence[tuple[Function, Numbers]], target_bits: int, *, object_: str, kernel: Kernel = "exp"
 ) -> Outcome:
     """Whether enclosures prove an absolute 2-norm error of at most 2^-target_bits in every row, on every input."""
+    statements: list[Statement | None] = []
     for function, numbers in cases:
 
         def question(bits: int, function: Function = function, numbers: Numbers = numbers) -> bool:
             with working_precision(bits):
                 arithmetic = Ball(kernel, bits)
                 X = [arithmetic.numbers(column) for column in numbers]
-                errors = _square_errors(function.evaluate(arithmetic, X), function.reference(arithmetic, X))
+                output = function.evaluate(arithmetic, X)
+                errors = _square_errors(output, function.reference(arithmetic, X))
                 limit = arb(2) ** (-2 * target_bits)
                 if any(error > limit for error in errors):
                     return False
                 if not all(error <= limit for error in errors):
                     raise PrecisionNeeded("an error is not yet separated from the target")
+                middles = [[middle(x, bits) for x in column] for column in output]
+                statements.extend(_close(function, numbers, kernel, middles, target_bits))
                 return True
 
         if not deciding(question, target_bits + 64):
@@ -183,7 +197,62 @@ def within(
         f"{len(cases)} inputs, kernel {kernel}",
         f"the error of every row is at most 2^-{target_bits}, by enclosures",
         {"instances": len(cases), "bits": target_bits},
+        kept(statements),
     )
+
+
+def _entries(
+    function: Function, numbers: Numbers, comparison: str, places: Sequence[tuple[int, int]] = ()
+) -> list[Statement | None]:
+    """Entries of the construction's exact output (kernel exp2) against the reference's formula; by default two of them.
+
+    Nothing where the construction cannot be run on these numbers.
+    """
+    try:
+        arithmetic = exact_for("exp2", numbers)
+        X = [arithmetic.numbers(column) for column in numbers]
+        output = fractions(_sides(arithmetic, function, X)[0])
+        formulas = _formulas(function, numbers, "exp2")
+    except VerifyError:
+        return []
+    last = (function.rows - 1, len(output) - 1)
+    found: list[Statement | None] = []
+    for row, column in places or dict.fromkeys([(0, 0), last]):
+        if row < len(output[column]) and size(formulas[column][row]) <= MOST_OPERATIONS:
+            means = f"{function.name}: row {row}, column {column} of the output {_READ[comparison]} its formula"
+            found.append(relation(means, comparison, output[column][row], formulas[column][row]))
+    return found
+
+
+def _close(
+    function: Function, numbers: Numbers, kernel: Kernel, output: Sequence[Sequence[Fraction]], target_bits: int
+) -> list[Statement | None]:
+    """One entry of an enclosed output: its middle is within the target of the reference's formula."""
+    try:
+        formula = _formulas(function, numbers, kernel, weighed=False)[-1][-1]
+    except VerifyError:
+        return []
+    if size(formula) > MOST_OPERATIONS:
+        return []
+    means = f"{function.name}, kernel {kernel}: the last entry of the output is within 2^-{target_bits} of its formula"
+    difference = ["abs", ["-", output[-1][-1], formula]]
+    return [relation(means, "<=", difference, Fraction(1, 1 << target_bits))]
+
+
+def _formulas(function: Function, numbers: Numbers, kernel: Kernel, *, weighed: bool = True) -> list[Column]:
+    """The reference's columns as expressions in the numbers; scores by their weights unless told otherwise."""
+    arithmetic = Written(kernel)
+    columns = function.reference(arithmetic, [arithmetic.numbers(column) for column in numbers])
+    if not weighed:
+        return columns
+    pairs = zip(columns, function.outputs, strict=True)
+    return [arithmetic.exp(column) if kind is Kind.SCORE else column for column, kind in pairs]
+
+
+_READ = {"==": "equals", "!=": "differs from"}
+
+MOST_OPERATIONS = 400
+"""Of a formula that is written into evidence."""
 
 
 def square_errors(function: Function, numbers: Numbers) -> list[Fraction]:

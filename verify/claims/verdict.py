@@ -65,7 +65,8 @@ class Outcome:
     """What a check found.
 
     `object` is what was examined, `input` the form and range of its inputs, `detail` one sentence for people, `evidence`
-    JSON data from which the finding can be recomputed (for a refutation: the smallest counterexample).
+    JSON data from which the finding can be recomputed (for a refutation: the smallest counterexample), `statements` what
+    `verify confirm` recomputes without this engine (see `verify.claims.evidence`).
     """
 
     status: Status
@@ -74,6 +75,7 @@ class Outcome:
     input: str
     detail: str
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    statements: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The `verify` command: `list`, `check`, `simulate`, `audit`, `report` (see the README for the formats)."""
+"""The `verify` command: `list`, `check`, `simulate`, `audit`, `report`, `confirm` (see the README for the formats)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from verify.claims.runner import load, run_checks
 from verify.claims.simulation import Request, held, simulate
 from verify.claims.verdict import Status, Verdict
 from verify.commands.audit import audit_instance
+from verify.commands.confirm import confirm_file
 from verify.commands.files import require_writable, write_atomically
 from verify.commands.show import MOST_SLOTS, json_text, show_claims, show_simulation, show_verdicts
 from verify.errors import RequestError, Undecided, VerifyError
@@ -166,6 +167,7 @@ def simulate_instance(
 
 
 commands.add_command(audit_instance)
+commands.add_command(confirm_file)
 
 
 @commands.command("report")

@@ -28,7 +28,7 @@ from verify.report.examples import example_files
 from verify.report.figures import render_figures
 from verify.report.html import render_html
 from verify.report.latex import render_latex
-from verify.report.ledger import evidence_document, evidence_name, make_ledger
+from verify.report.ledger import evidence_document, evidence_name, has_evidence, make_ledger
 from verify.report.response import render_response
 
 MANIFEST = "manifest.json"
@@ -110,7 +110,7 @@ def render(package: str, registry: Registry, *, jobs: int | None = None) -> tupl
     ledger = make_ledger(registry, verdicts)
     files: dict[str, str | bytes] = {"ledger.json": _json(ledger)}
     for verdict in verdicts:
-        if verdict.outcome.evidence:
+        if has_evidence(verdict):
             files[evidence_name(verdict)] = _json(evidence_document(verdict))
     examples = example_files(registry)
     files |= {f"examples/{name}": text for name, text in examples.items()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -59,8 +61,9 @@ def _claim(claim: Claim) -> dict[str, Any]:
 
 def _entry(verdict: Verdict) -> dict[str, Any]:
     entry = verdict.to_json()
-    if verdict.outcome.evidence:
+    if has_evidence(verdict):
         entry["evidence_file"] = evidence_name(verdict)
+        entry["statements"] = len(verdict.outcome.statements)
     return entry
 
 
@@ -72,6 +75,17 @@ def evidence_name(verdict: Verdict) -> str:
     return f"evidence/{plain}.json"
 
 
+def has_evidence(verdict: Verdict) -> bool:
+    """Whether a verdict has a file of its own."""
+    return bool(verdict.outcome.evidence or verdict.outcome.statements)
+
+
 def evidence_document(verdict: Verdict) -> dict[str, Any]:
-    """The `evidence/1` document of one verdict."""
-    return {"format": "evidence/1", **verdict.to_json()}
+    """The `evidence/1` document of one verdict, as `verify confirm` reads it (verify/confirm/document.py describes it)."""
+    document = {
+        "format": "evidence/1",
+        **verdict.to_json(),
+        "statements": [dict(s) for s in verdict.outcome.statements],
+    }
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return document | {"digest": hashlib.sha256(text.encode("ascii")).hexdigest()}
