@@ -29,6 +29,7 @@ from itertools import pairwise
 
 from proofs.registry import REGISTRY
 from verify.claims.claim import Claim
+from verify.claims.evidence import Expression
 from verify.claims.table import Table
 from verify.claims.verdict import Outcome, Scope, Status
 from verify.errors import RequestError
@@ -190,6 +191,8 @@ class Aggregation:
     rounds: Callable[[int, int, int], int]
     plan: Callable[[int, int, int], Plan] | None
     """None for the per-query aggregation, whose merges are not part of the plan."""
+    formula: Expression
+    """`calls` for N > M in the names N, M and d, where r = d + 1, as evidence states it for the independent checker."""
 
     def calls_by_round(self, N: int, M: int, r: int) -> list[dict[int, int]]:
         """The calls of one head, round by round, by their number of rows; they sum to `calls`."""
@@ -200,6 +203,11 @@ class Aggregation:
         return [blocks, *({rows: N * n for rows, n in now.items()} for now in merges)]
 
 
+_R = ["+", "d", 1]
+_QUERY_BLOCKS = ["ceil", ["/", "N", "M"]]
+_LEAVES = ["ceil", ["/", "N", ["-", "M", 1]]]
+_PAIR = ["-", ["*", 2, "M"], _R, 2]
+
 AGGREGATIONS: dict[str, Aggregation] = {
     "tree": Aggregation(
         "tree",
@@ -207,6 +215,15 @@ AGGREGATIONS: dict[str, Aggregation] = {
         lambda N, M, r: query_blocks(N, M) * tree_calls(N, M, r),
         lambda N, M, r: depth(tree_calls(N, M, r)),
         tree_plan,
+        [
+            "*",
+            _QUERY_BLOCKS,
+            [
+                "min",
+                ["-", ["*", 2, ["max", 2, ["ceil", ["/", ["-", ["+", "N", "M"], _R, 2], _PAIR]]]], 1],
+                ["*", 2, ["ceil", ["/", ["-", "N", 1], _PAIR]]],
+            ],
+        ],
     ),
     "chained": Aggregation(
         "chained",
@@ -214,6 +231,15 @@ AGGREGATIONS: dict[str, Aggregation] = {
         lambda N, M, r: query_blocks(N, M) * chained_calls(N, M, r),
         chained_calls,
         chained_plan,
+        [
+            "*",
+            _QUERY_BLOCKS,
+            [
+                "+",
+                2,
+                ["ceil", ["/", ["max", 0, ["-", "N", ["-", "M", 1], ["-", "M", _R]]], ["max", 1, ["-", "M", _R, 1]]]],
+            ],
+        ],
     ),
     "pairwise": Aggregation(
         "pairwise",
@@ -221,6 +247,7 @@ AGGREGATIONS: dict[str, Aggregation] = {
         lambda N, M, r: query_blocks(N, M) * pairwise_calls(N, M, r),
         lambda N, M, r: depth(pairwise_calls(N, M, r)),
         pairwise_plan,
+        ["*", _QUERY_BLOCKS, ["-", ["*", 2, _LEAVES], 1]],
     ),
     "per-query": Aggregation(
         "per-query",
@@ -228,6 +255,7 @@ AGGREGATIONS: dict[str, Aggregation] = {
         lambda N, M, r: per_query_calls(N, M),
         lambda N, M, r: per_query_rounds(N, M),
         None,
+        ["+", ["*", _QUERY_BLOCKS, _LEAVES], ["*", "N", ["ceil", ["/", ["-", _LEAVES, 1], ["-", "M", 1]]]]],
     ),
 }
 

@@ -55,6 +55,7 @@ from verify.arithmetic.interface import Kind
 from verify.arithmetic.matrix import RationalMatrix
 from verify.claims.claim import Claim, part_of
 from verify.claims.compare import on_instances, universal, within_target
+from verify.claims.evidence import Expression, Statement, broken, table
 from verify.claims.samples import sample, samples
 from verify.claims.verdict import Outcome, Scope, Status
 from verify.errors import RuleBroken
@@ -593,7 +594,11 @@ def _register(name: str, aggregation: Aggregation) -> None:
     )
     def cost() -> Outcome:
         return _costs(
-            build, lambda p: predict_repaired(p, aggregation), list(_fitting(aggregation, GRID)), f"repaired, {name}"
+            build,
+            lambda p: predict_repaired(p, aggregation),
+            list(_fitting(aggregation, GRID)),
+            f"repaired, {name}",
+            aggregation.formula,
         )
 
 
@@ -625,6 +630,7 @@ def printed_is_legal() -> Outcome:
                 f"N = {N}, M = {M}, d = {d} (the smallest); step 1 always appends a row to a full block",
                 "; ".join(f"{b.rule}: limit {b.limit}, needed {b.needed}" for b in program.broken_rules),
                 {"N": N, "M": M, "d": d, "broken_rules": rules},
+                broken(program.broken_rules),
             )
     return Outcome(Status.PROVED, Scope.sizes("N, M, d <= 2"), "the printed construction's calls", "", "no rule broken")
 
@@ -652,7 +658,8 @@ def printed_identity() -> Outcome:
 )
 def printed_cost() -> Outcome:
     """Formulas against counts, on the sizes that M divides."""
-    return _costs(printed, predict_printed, [(N, M, d) for N, M, d in GRID if N % M == 0], "printed", legal=False)
+    sizes = [(N, M, d) for N, M, d in GRID if N % M == 0]
+    return _costs(printed, predict_printed, sizes, "printed", ["*", 2, ["^", ["/", "N", "M"], 2]], legal=False)
 
 
 @B1.check(
@@ -922,10 +929,12 @@ def _costs(
     predict: Callable[[Problem], Prediction],
     sizes: Sequence[tuple[int, int, int]],
     object_: str,
+    calls: Expression,
     *,
     legal: bool = True,
 ) -> Outcome:
     """Compares the machine's counts with the formulas at each (N, M, d)."""
+    rows = []
     for N, M, d in sizes:
         problem = sample(N, M, d, 0).problem
         program, prediction = build(problem), predict(problem)
@@ -939,6 +948,7 @@ def _costs(
                 f"counted {counted}, predicted {prediction}, longest input {program.cost.longest_input}",
                 {"N": N, "M": M, "d": d, "longest_input": program.cost.longest_input},
             )
+        rows.append([N, M, d, program.cost.calls, program.cost.longest_input])
     return Outcome(
         Status.PROVED,
         Scope.sizes(f"{len(sizes)} sizes (N, M, d) up to {max(sizes)}"),
@@ -946,7 +956,19 @@ def _costs(
         "sizes (N, M, d) on a grid, edges included",
         f"formulas and counts agree at all {len(sizes)} sizes",
         {"sizes": len(sizes)},
+        counts(rows, calls, legal=legal),
     )
+
+
+def counts(rows: Sequence[Sequence[int]], calls: Expression, *, legal: bool = True) -> tuple[Statement, ...]:
+    """Counted (N, M, d, calls, longest input): inputs of at most M rows, and calls as in the formula for N > M."""
+    columns = ("N", "M", "d", "calls", "longest")
+    statements = []
+    if beyond := [row for row in rows if row[0] > row[1]]:
+        statements.append(table("the counted calls are those of the formula", columns, beyond, "==", "calls", calls))
+    if legal:
+        statements.append(table("no call reads more than M rows", columns, rows, "<=", "longest", "M"))
+    return tuple(statements)
 
 
 def _describe(sizes: Sequence[tuple[int, int, int]]) -> str:

@@ -156,7 +156,7 @@ def on_instances(build: Build, instances: Sequence[Instance]) -> Outcome:
                 return _counterexample(instance, kernel, comparison)
             runs += 1
             if kernel == "exp2":
-                statements.append(_agreement(instance, comparison))
+                statements.append(_beside(instance, comparison, "equal"))
     return Outcome(
         Status.PROVED,
         Scope.instance(len(instances)),
@@ -183,15 +183,16 @@ def exact_rows(oracle: Oracle, X: Sequence[Sequence[Fraction]]) -> list[list[str
     return [[str(x) for x in row] for row in zip(*columns, strict=True)]
 
 
-def _agreement(instance: Instance, comparison: Comparison) -> Statement | None:
+def _beside(instance: Instance, comparison: Comparison, compared: str) -> Statement | None:
     """The output of an exact run beside the direct evaluation, for the independent checker."""
     try:
         output = fractions(comparison.output)
     except UnsupportedOperation:
         return None
+    verb = {"equal": "equals", "differs": "differs from"}[compared]
     size = f"N = {instance.problem.N}, M = {instance.problem.M}"
-    means = f"the construction's output equals the attention of the input at {size}"
-    return evaluation(means, instance.problem, "exp2", instance.X, output, "equal")
+    means = f"the construction's output {verb} the attention of the input at {size}"
+    return evaluation(means, instance.problem, "exp2", instance.X, output, compared)
 
 
 def _counterexample(instance: Instance, kernel: str, comparison: Comparison) -> Outcome:
@@ -208,6 +209,7 @@ def _counterexample(instance: Instance, kernel: str, comparison: Comparison) -> 
         f"N = {instance.problem.N}, M = {instance.problem.M}, d = {instance.problem.d}, kernel {kernel}",
         f"row {row}, column {column}: {values.get('output', 'wrong shape')} instead of {values.get('direct', '')}",
         {"kernel": kernel, "row": row, "column": column, **values, "instance": instance.describe()},
+        kept([_beside(instance, comparison, "differs")] if kernel == "exp2" else []),
     )
 
 

@@ -15,11 +15,12 @@ from verify.arithmetic.exact import Exact2
 from verify.arithmetic.interface import Column, Kind
 from verify.errors import UnsupportedOperation, VerifyError
 from verify.oracle.problem import Problem
-from verify.oracle.program import Program
+from verify.oracle.program import BrokenRule, Program
 from verify.oracle.run import run
 from verify.transformer.token_map import TokenMap
 
 Statement = dict[str, Any]
+Matrix = Sequence[Sequence[Fraction | int]]
 Expression = Any
 """A number, a name, or a list of an operation and expressions."""
 
@@ -32,7 +33,6 @@ MOST_DIGITS = 60
 
 def written(x: Fraction | int) -> str | int:
     """A number as evidence writes it: an integer, or "p/q"."""
-    x = Fraction(x)
     if x.denominator == 1 and abs(x.numerator) < 1 << 63:
         return int(x)
     return str(x)
@@ -61,6 +61,33 @@ def table(
     }
 
 
+def attention(
+    means: str,
+    kernel: str,
+    mask: Any,
+    X: Sequence[Sequence[Fraction | int]],
+    heads: Sequence[tuple[Matrix, Matrix, Matrix]],
+    output: Sequence[Sequence[Fraction | int | str]],
+    compared: str | dict[str, int],
+) -> Statement:
+    """An output beside the attention layer of these heads `(W_Q, W_K, W_V)` on X; all matrices by rows."""
+    names = ("WQ", "WK", "WV")
+    layer = [{name: _by_rows(W) for name, W in zip(names, head, strict=True)} for head in heads]
+    instance = {"kernel": kernel, "mask": mask, "X": _by_rows(X), "layers": [layer]}
+    return {
+        "kind": "evaluation",
+        "means": means,
+        "instance": instance,
+        "output": _by_rows(output),
+        "relation": compared,
+    }
+
+
+def broken(rules: Sequence[BrokenRule]) -> tuple[Statement, ...]:
+    """What broken rules come to: more was needed than the limit allows."""
+    return tuple(relation(f"{b.rule}: what is needed exceeds the limit", ">", b.needed, b.limit) for b in rules)
+
+
 def evaluation(
     means: str,
     problem: Problem,
@@ -83,27 +110,9 @@ def evaluation(
         named = "causal"
         if mask.window is not None:
             named = {"window": mask.window, "sinks": mask.sinks} if mask.sinks else {"window": mask.window}
-    return {
-        "kind": "evaluation",
-        "means": means,
-        "instance": {
-            "kernel": kernel,
-            "mask": named,
-            "X": _rows(X),
-            "layers": [
-                [
-                    {
-                        name: [[written(x) for x in row] for row in W.rows]
-                        for name, W in (("WQ", head.W_Q), ("WK", head.W_K), ("WV", head.W_V))
-                    }
-                    for head in layer.heads
-                ]
-                for layer in transformer.layers
-            ],
-        },
-        "output": _rows(output),
-        "relation": compared,
-    }
+    heads = [(head.W_Q.rows, head.W_K.rows, head.W_V.rows) for head in transformer.layers[0].heads]
+    rows, results = list(zip(*X, strict=True)), list(zip(*output, strict=True))
+    return attention(means, kernel, named, rows, heads, results, compared)
 
 
 def on_numbers(program: Program, problem: Problem, compared: str = "equal", seed: int = 0) -> Statement | None:
@@ -179,8 +188,8 @@ def _bare(problem: Problem) -> bool:
     return len(problem.transformer.layers) == 1
 
 
-def _rows(columns: Sequence[Sequence[Fraction]]) -> list[list[str | int]]:
-    return [[written(x) for x in row] for row in zip(*columns, strict=True)]
+def _by_rows(rows: Sequence[Sequence[Fraction | int | str]]) -> list[list[str | int]]:
+    return [[written(Fraction(x)) for x in row] for row in rows]
 
 
 def _plain(expression: Expression) -> Any:
