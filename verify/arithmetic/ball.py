@@ -135,6 +135,10 @@ class Ball(Arithmetic):
             out.append(arb(whole) / unit)
         return out
 
+    def relu(self, a: Column) -> Column:
+        zero = arb(0)
+        return [x.max(zero) for x in a]
+
     def number(self, values: Column) -> Column:
         return values
 

@@ -92,6 +92,9 @@ class Exact2(FormalArithmetic):
     def round_to_grid(self, a: Column, bits: int) -> Column:
         return [_nearest(no_logarithm(x), bits) for x in a]
 
+    def relu(self, a: Column) -> Column:
+        return [x if no_logarithm(x).p > 0 else fmpq(0) for x in a]
+
     def number(self, values: Column) -> Column:
         return [no_logarithm(x) for x in values]
 
@@ -156,6 +159,9 @@ class ExactE(FormalArithmetic):
 
     def round_to_grid(self, a: Column, bits: int) -> Column:
         return [self._round(x, bits) for x in a]
+
+    def relu(self, a: Column) -> Column:
+        return [x if self.sign(x) > 0 else fmpq(0) for x in a]
 
     def _round(self, x: Entry, bits: int) -> fmpq:
         known = x if isinstance(x, fmpq) else no_logarithm(x).rational()

@@ -116,6 +116,10 @@ class Arithmetic(ABC):
         """Entrywise nearest multiple of 2^-bits, ties up."""
         raise UnsupportedOperation(f"{self.name} arithmetic has no order, so it cannot round")
 
+    def relu(self, a: Column) -> Column:
+        """Entrywise max(a, 0)."""
+        raise UnsupportedOperation(f"{self.name} arithmetic has no order, so it has no relu")
+
     def number(self, values: Column) -> Column:
         """The same numbers, now usable as input of scores. Raises UnsupportedOperation where that makes no sense."""
         raise UnsupportedOperation(f"{self.name} arithmetic cannot use a value as the input of a score")

@@ -200,6 +200,11 @@ class Rounded(Arithmetic):
         whole = (Fraction(int(p), int(q)) * unit + Fraction(1, 2)).__floor__()
         return self._read(whole / unit)
 
+    def relu(self, a: Column) -> Column:
+        """Nothing is rounded. (NaN stays NaN.)"""
+        zero = self._read(Fraction(0))
+        return [zero if x <= 0 else x for x in a]
+
     def number(self, values: Column) -> Column:
         return values
 

@@ -11,6 +11,7 @@ The rules, for exact values `a, b`, errors `|a' - a| <= e_a`, and `rd(z) = u |z|
 * sum: `e_a + e_b + rd(|a| + |b| ...)`, product: `|a| e_b + |b| e_a + e_a e_b + rd`;
 * quotient: `(e_a + |a/b| e_b) / (|b| - e_b) + rd`, since `a'/b' - a/b = ((a' - a) - (a/b)(b' - b)) / b'`. For the printed
   inversion `r/(1-r)` the divisor is `1/(A+1)`: relative errors grow by its inverse, the condition number `A + 1`;
+* relu: `e_a`, since `|max(a', 0) - max(a, 0)| <= |a' - a|` and nothing is rounded;
 * weight: `E(a) (E(e_a) - 1) + rd`; logarithm: `-log(1 - e_a/a) + rd`, from `|log(1+z)| <= -log(1-|z|)`;
 * dot product of n terms, in the stated order: with exact factors each product and each of the n-1 sums multiplies by some
   `1 + theta`, `|theta| <= u`, so the result is off by at most `((1+u)^n - 1) sum |a_c b_c|` [Higham, Accuracy and Stability of
@@ -181,6 +182,9 @@ class Forward(Arithmetic):
             moved = ((high.upper() - low.lower()) / unit).upper() if not (low - high).is_zero() else arb(0)
             errors.append((moved + self.rounding(abs(z) + moved)).upper())
         return Bounded(grid, errors)
+
+    def relu(self, a: Bounded) -> Bounded:
+        return Bounded(self.ball.relu(a.exact), a.error)
 
     def number(self, values: Bounded) -> Bounded:
         return values

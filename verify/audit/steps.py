@@ -234,6 +234,12 @@ class _Dual(Arithmetic):
         """Rounding is constant where it is differentiable."""
         return [(x, {}) for x in self.ball.round_to_grid([v for v, _ in a], bits)]
 
+    def relu(self, a: Column) -> Column:
+        """Slope 1 or 0; both enclosed where the sign is open."""
+        x = [v for v, _ in a]
+        slopes = [arb(1) if v > 0 else arb(0) if v < 0 else arb(0).union(arb(1)) for v in x]
+        return self._chain(self.ball.relu(x), (a, slopes))
+
     def number(self, values: Column) -> Column:
         return values
 

@@ -25,6 +25,7 @@ OPERATION_NAMES = {
     "log": "log",
     "exp": "exp",
     "round": "rounding",
+    "relu": "relu",
 }
 """What each step beyond affine maps is called in results."""
 
@@ -39,7 +40,7 @@ class Step:
 
 
 class Wire:
-    """A number inside a map being traced. Supports + - * / with wires and exact rationals, log, exp and rounding."""
+    """A number inside a map being traced. Supports + - * / with wires and exact rationals, log, exp, relu and rounding."""
 
     __slots__ = ("_trace", "index", "kind")
 
@@ -97,6 +98,12 @@ class Wire:
     def round(self, bits: int) -> Wire:
         """The nearest multiple of 2^-bits, ties up."""
         return self._trace.step("round", (self,), Kind.NUMBER, Fraction(bits))
+
+    def relu(self) -> Wire:
+        """max(self, 0)."""
+        if self.kind is Kind.SCORE:
+            raise TypeError("a score has no sign: take the relu of a number or a value")
+        return self._trace.step("relu", (self,), self.kind)
 
     def number(self) -> Wire:
         """The same number, usable in scores: the step from one attention layer to the next."""
@@ -201,6 +208,8 @@ class TokenMap:
                 case "round":
                     assert step.constant is not None
                     done.append(a[0].round(int(step.constant)))
+                case "relu":
+                    done.append(a[0].relu())
                 case "number":
                     done.append(a[0].number())
                 case _:
@@ -242,7 +251,7 @@ class TokenMap:
                 case "round":
                     assert step.constant is not None
                     done.append(a[0] + Fraction(1, 2) / Fraction(2) ** int(step.constant))
-                case "number":
+                case "number" | "relu":
                     done.append(a[0])
                 case _:
                     raise ValueError(f"no bound on the results of {step.operation}")
@@ -286,6 +295,8 @@ def _evaluate(arithmetic: Arithmetic, steps: Sequence[Step], columns: Sequence[C
             case "round":
                 assert step.constant is not None
                 done.append(arithmetic.round_to_grid(a[0], int(step.constant)))
+            case "relu":
+                done.append(arithmetic.relu(a[0]))
             case "number":
                 done.append(arithmetic.number(a[0]))
             case _:
