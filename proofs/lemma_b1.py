@@ -324,11 +324,12 @@ def per_query(
     problem: Problem,
     leaf: Callable[[int], Oracle] | None = None,
     queries_from: Stored | None = None,
+    divide: Callable[[list[Wire]], Sequence[Wire]] | None = None,
 ) -> Stored:
     """Leaves return `(B, A)` for each block of keys; each query's partial sums are summed by Lemma A.2, M at a time.
 
     `leaf(n)`, if given, is another oracle for a block of n keys, which may return any multiple of `(B, A)` that is the same for
-    all blocks; `queries_from` then holds one row for each query, the token first.
+    all blocks; `queries_from` then holds one row for each query, the token first; `divide` replaces the last quotients `B/A`.
     """
     N, M, m = problem.N, problem.M, problem.head.width
     if N <= M:
@@ -340,11 +341,11 @@ def per_query(
     keys = [key_rows(machine, X, block, M) for block in blocks]
     oracles = {size: leaf(size) for size in {b.stop - b.start for b in blocks}}
 
-    def divide(total: list[Wire]) -> Sequence[Wire]:
-        return problem.mlp([total[c] / total[m] for c in range(m)])
+    def finish(total: list[Wire]) -> Sequence[Wire]:
+        return problem.mlp(list(divide(total)) if divide else [total[c] / total[m] for c in range(m)])
 
     sums = {rows: token_sum(rows, m + 1) for rows in range(2, M + 1)}
-    last = {rows: token_sum(rows, m + 1, divide) for rows in range(2, M + 1)}
+    last = {rows: token_sum(rows, m + 1, finish) for rows in range(2, M + 1)}
     answers = []
     for start, new in query_starts(N, M):
         queries = machine.rows(queries_from or X, start, start + M)

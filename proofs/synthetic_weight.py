@@ -24,7 +24,7 @@ The aggregation is that of `per_query` (Lemma A.2), so both constructions are le
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from proofs.aggregation import require
@@ -88,10 +88,16 @@ def supplied_calls(N: int, M: int, calls: int) -> int:
     return calls if N <= M else calls + -(-N // M)
 
 
-def inverting_block(problem: Problem, size: int, score: Fraction | None) -> Oracle:
+def inverting_block(
+    problem: Problem,
+    size: int,
+    score: Fraction | None,
+    recover: Callable[[list[Wire]], Sequence[Wire]] | None = None,
+) -> Oracle:
     """A block of `size` keys and M - size synthetic rows of this score; None: of the score that stands after the query token.
 
     Embedding `[query (d) | key (d) | a | b | real]`: a synthetic row adds `a_i b_j` to the scores. Returns `(B, A) / E(score)`.
+    `recover`, if given, replaces the division of the averages `(B, A) / (A + (M - size) E(score))` by `1 - r`, r the last of them.
     """
     M, d, head, m = problem.M, problem.d, problem.head, problem.head.width
     given = 0 if score is not None else 1
@@ -116,7 +122,8 @@ def inverting_block(problem: Problem, size: int, score: Fraction | None) -> Orac
 
     def invert(out: list[Wire]) -> Sequence[Wire]:
         left = 1 - out[m]
-        return [average / left * (M - size) for average in out]
+        recovered = recover(out) if recover else [average / left for average in out]
+        return [x * (M - size) for x in recovered]
 
     return Oracle(
         PositionalMap(((0, size, tokens(True)), (size, M, tokens(False)))),

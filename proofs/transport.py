@@ -28,7 +28,7 @@ Smallest M: r+1 for plain transport, r+2 with at least one real token.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -106,11 +106,14 @@ def one_hot(position: int | None, width: int) -> list[int]:
 
 
 @part_of("T.1")
-def plain_transport(r: int, M: int, *, as_scores: bool) -> Oracle:
+def plain_transport(
+    r: int, M: int, *, as_scores: bool, mlp: Callable[[list[Wire]], Sequence[Wire]] | None = None
+) -> Oracle:
     """One call that carries r numbers for each of M tokens through an attention layer unchanged.
 
     With `as_scores` the numbers are scores and come back as scores (the MLP takes a logarithm); otherwise they are
     positive values, travel as logarithms and come back as values. Raises RequestError when M < r+1.
+    `mlp`, if given, replaces the layer MLP, which reads `out_1, ..., out_r, out_base`.
     """
     require(M, r + 1, "query-side transport")
     rows = Rows(0, r, M - r)
@@ -135,7 +138,7 @@ def plain_transport(r: int, M: int, *, as_scores: bool) -> Oracle:
 
     return Oracle(
         PositionalMap(tuple((start, stop, tokens(c, base)) for start, stop, c, base in rows.roles())),
-        (Layer((head,), TokenMap.trace([Kind.VALUE] * (r + 1), recover)),),
+        (Layer((head,), TokenMap.trace([Kind.VALUE] * (r + 1), mlp or recover)),),
     )
 
 

@@ -55,6 +55,14 @@ def deciding(question: Callable[[int], Answer], start: int, limit: int = PRECISI
     raise Undecided(f"open at {limit} bits: {reason}")
 
 
+def dyadic(x: arb) -> Fraction:
+    """The exact value of a finite ball of radius 0."""
+    if not x.is_finite():
+        raise PrecisionNeeded("an enclosure is unbounded")
+    mantissa, exponent = x.man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
 class Ball(Arithmetic):
     """Arb balls at `bits` bits with kernel exp or exp2. Use inside `working_precision(bits)` (see `precision`)."""
 

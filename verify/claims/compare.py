@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from flint import arb
 
-from verify.arithmetic.ball import Ball, deciding, working_precision
+from verify.arithmetic.ball import Ball, deciding, dyadic, working_precision
 from verify.arithmetic.exact import Exact2, ExactE, common_denominator
 from verify.arithmetic.interface import Arithmetic, Column, Entry
 from verify.arithmetic.symbolic import Symbolic, universal_attention
@@ -271,6 +271,33 @@ def within_target(build: Build, instances: Sequence[Instance], kernel: Literal["
         {"instances": len(instances), "largest N": worst},
         kept(statements, 2),
     )
+
+
+def deviation(
+    output: Callable[[Arithmetic], list[Column]],
+    reference: Callable[[Arithmetic], list[Column]],
+    kernel: Literal["exp", "exp2"],
+    bits: int,
+    negligible: Fraction,
+) -> tuple[Fraction, Fraction]:
+    """Bounds (lower, upper) on the largest absolute difference of two outputs over all entries, from enclosures.
+
+    They are within 1 % of each other, or the upper one is at most `negligible`. Starts at a working precision of `bits`. Raises
+    Undecided where the limit of `deciding` is reached.
+    """
+
+    def question(precision: int) -> tuple[Fraction, Fraction]:
+        with working_precision(precision):
+            arithmetic = Ball(kernel, precision)
+            pairs = zip(output(arithmetic), reference(arithmetic), strict=True)
+            errors = [abs(x - y) for a, b in pairs for x, y in zip(a, b, strict=True)]
+            upper = max((dyadic(error.upper()) for error in errors), default=Fraction(0))
+            lower = max((dyadic(error.lower()) for error in errors), default=Fraction(0))
+            if upper > negligible and 100 * upper > 101 * max(lower, Fraction(0)):
+                raise PrecisionNeeded("the error is not yet known to 1 %")
+            return max(lower, Fraction(0)), upper
+
+    return deciding(question, bits)
 
 
 def middle(x: arb, bits: int) -> Fraction:

@@ -30,8 +30,7 @@ from math import ceil
 
 from flint import arb, fmpq
 
-from verify.arithmetic.ball import working_precision
-from verify.relu.error import dyadic
+from verify.arithmetic.ball import dyadic, working_precision
 from verify.relu.network import rational
 from verify.relu.target import BITS, Exponential, Inversion, Logarithm, Reciprocal, Square, Target
 
@@ -129,7 +128,8 @@ def _even_exponential(target: Target, low: Fraction, high: Fraction, pieces: int
 
 def _division(target: Target, start: arb, end: arb, error: arb, limit: int) -> list[arb]:
     """The first `limit` inner corners, or fewer if the end comes first, of the greedy division."""
-    at, found = start, []
+    found: list[arb] = []
+    at = start
     while len(found) < limit and target.least_error(at, end) > error:
         at = _root(lambda b, at=at: target.least_error(at, b) - error, at, end).mid()  # type: ignore[misc]
         found.append(at)

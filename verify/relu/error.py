@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from flint import arb, fmpq
 
-from verify.arithmetic.ball import working_precision
+from verify.arithmetic.ball import dyadic, working_precision
 from verify.relu.network import Network, fraction, rational
 from verify.relu.pieces import regions, vertices
 from verify.relu.target import BITS, Target
@@ -107,9 +107,3 @@ def _below(x: arb) -> Fraction:
 
 def _middle(x: arb) -> fmpq:
     return rational(dyadic(x.mid()))
-
-
-def dyadic(x: arb) -> Fraction:
-    """The exact value of a ball of radius 0, as a rational."""
-    mantissa, exponent = x.man_exp()
-    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)

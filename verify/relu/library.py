@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from flint import arb, fmpq
+from flint import arb
 
-from verify.arithmetic.ball import working_precision
+from verify.arithmetic.ball import dyadic, working_precision
 from verify.relu.bound import best_corners
 from verify.relu.circuit import Circuit, Node, Number
 from verify.relu.network import Network, rational
@@ -104,18 +104,19 @@ def reciprocal_of(circuit: Circuit, u: Node, plan: NewtonPlan) -> Node:
 
 
 def quotients_of(circuit: Circuit, numerators: Sequence[Node], u: Node, plan: NewtonPlan, m: int) -> list[Node]:
-    """`b/u` for each b in [-1, 1] and u in [2^-scale, 1]: `2^(scale+1) (2 P((b+1)/2, Y) - Y)` with the scaled reciprocal Y.
+    """`b/u` for each b in [-1, 1], then `1/u`, for u in [2^-scale, 1]: `2^(scale+1) (2 P((b+1)/2, Y) - Y)` with the scaled reciprocal Y.
 
-    Off by at most `2^-bits + 2^(scale+2) 4^-(m+1)` for a plan of so many bits.
+    Off by at most `2^-bits + 2^(scale+2) 4^-(m+1)` (the reciprocal: `2^-bits`) for a plan of so many bits.
     """
     y = circuit.relu(reciprocal_of(circuit, u, plan))
     halves = [circuit.relu((b + 1) / 2) for b in numerators]
-    return [2 ** (plan.scale + 1) * (2 * product_of(circuit, half, y, m) - y) for half in halves]
+    back = 2 ** (plan.scale + 1)
+    return [*(back * (2 * product_of(circuit, half, y, m) - y) for half in halves), back * y]
 
 
 def exponential_of(circuit: Circuit, x: Node, plan: SquaringPlan) -> Node:
     """`e^-x` for x in [0, 2^scale]: `1 - z + z^2/2` at `z = x/2^squarings`, squared so many times; between 0 and 1."""
-    z = x / 2**plan.squarings
+    z = x / (1 << plan.squarings)
     power = 1 - z + square_of(circuit, circuit.relu(z), plan.teeth) / 2
     for _ in range(plan.squarings):
         power = square_of(circuit, circuit.relu(power), plan.teeth)
@@ -221,10 +222,27 @@ def quotient(columns: int, scale: int, bits: int, bound: Fraction | int = 1) -> 
     """`(b_1/u, ..., b_columns/u)` from `(b_1, ..., b_columns, u)`, |b| <= bound, u in [2^-scale, 1], with error at most `bound 2^-bits`."""
     circuit = Circuit([(-bound, bound)] * columns + [(Fraction(1, 2**scale), 1)])
     *numerators, u = circuit.inputs
-    found = quotients_of(
+    *found, _ = quotients_of(
         circuit, [b / bound for b in numerators], u, newton_plan(scale, bits + 1), quotient_teeth(scale, bits)
     )
     return circuit.network([node * bound for node in found])
+
+
+def recovery(columns: int, scale: int, bits: int, bound: Fraction | int = 1) -> Network:
+    """`(b_1/(1-r), ..., b_columns/(1-r), r/(1-r))` from `(b_1, ..., b_columns, r)`, |b| <= bound, r in [0, 1 - 2^-scale].
+
+    The errors are at most `bound 2^-bits`, and `2^-bits` for the last: the layer MLP that recovers `(B, A)` in Lemma B.1.
+    """
+    circuit = Circuit([*([(-bound, bound)] * columns), (0, 1 - Fraction(1, 2**scale))])
+    *numerators, r = circuit.inputs
+    *found, reciprocal = quotients_of(
+        circuit,
+        [b / bound for b in numerators],
+        circuit.relu(1 - r),
+        newton_plan(scale, bits + 1),
+        quotient_teeth(scale, bits),
+    )
+    return circuit.network([*(node * bound for node in found), reciprocal - 1])
 
 
 def quotient_teeth(scale: int, bits: int) -> int:
@@ -240,7 +258,7 @@ def aggregation(parts: int, columns: int, scale: int, bits: int, bound: Fraction
     circuit = Circuit([*([(-bound, bound)] * columns), (0, 1)] * parts)
     width = columns + 1
     *numerators, u = (sum(circuit.inputs[c::width], Node((), Fraction(0))) for c in range(width))
-    found = quotients_of(
+    *found, _ = quotients_of(
         circuit,
         [b / bound for b in numerators],
         circuit.relu(u),
@@ -290,6 +308,4 @@ def interpolant(target: Target, low: Fraction, high: Fraction, pieces: int, *, b
 
 def _nearest(x: arb, bits: int) -> Fraction:
     """A multiple of 2^-bits near the middle of a ball (any one would do: the result is certified afterwards)."""
-    whole = (x * arb(fmpq(2) ** bits) + arb(fmpq(1, 2))).floor().mid()
-    mantissa, exponent = whole.man_exp()
-    return Fraction(int(mantissa)) * Fraction(2) ** (int(exponent) - bits)
+    return Fraction(round(dyadic(x.mid()) * 2**bits), 2**bits)
