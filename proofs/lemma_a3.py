@@ -259,16 +259,16 @@ def identity(x: list[Wire]) -> Sequence[Wire]:
 # ======================================================================================================================
 
 
-def _lookup(name: str, oracle: Oracle, width: int, tau: Sequence[int], *, pointer: bool = False) -> Function:
+def lookup(name: str, oracle: Oracle, width: int, tau: Sequence[int], *, pointer: bool = False) -> Function:
     """An oracle beside the rows `x_tau(i)`, taken apart and put together without attention."""
     N = len(tau)
     machine = Machine(N, max(width + 1, N))
     kinds = ((Kind.NUMBER,) if pointer else ()) + (Kind.VALUE,) * width
     program = machine.program(machine.call(oracle, machine.input("X", N, kinds), role="lookup"))
-    return Function(name, N, kinds, (Kind.VALUE,) * width, program_of(program), _rows_of(tau, int(pointer)))
+    return Function(name, N, kinds, (Kind.VALUE,) * width, program_of(program), rows_of(tau, int(pointer)))
 
 
-def _rows_of(tau: Sequence[int], skip: int) -> Callable[[Arithmetic, list[Column]], list[Column]]:
+def rows_of(tau: Sequence[int], skip: int) -> Callable[[Arithmetic, list[Column]], list[Column]]:
     return lambda arithmetic, X: [arithmetic.concatenate([column[j : j + 1] for j in tau]) for column in X[skip:]]
 
 
@@ -289,7 +289,7 @@ def _own(r: int, M: int) -> Function:
 def _gathered(r: int, M: int, N: int) -> Function:
     kinds, tau = (Kind.VALUE,) * r, _table(N)
     program = gathered(tau, r, M)
-    return Function(f"r = {r}, M = {M}, N = {N}", N, kinds, kinds, program_of(program), _rows_of(tau, 0))
+    return Function(f"r = {r}, M = {M}, N = {N}", N, kinds, kinds, program_of(program), rows_of(tau, 0))
 
 
 def _positive(N: int, width: int) -> Numbers:
@@ -386,8 +386,8 @@ def _lookups(N: int, width: int, gap: int) -> Sequence[tuple[Function, Numbers, 
     found = []
     for label, values in (("ordinary", ordinary), ("worst", worst)):
         name = f"N = {N}, width {width}, gap {gap}, {label} values"
-        flat = _lookup(f"one-hot scores, {name}", sharpened(tau, width, gap, identity), width, tau)
-        square = _lookup(f"quadratic scores, {name}", pointed(N, width, gap, identity), width, tau, pointer=True)
+        flat = lookup(f"one-hot scores, {name}", sharpened(tau, width, gap, identity), width, tau)
+        square = lookup(f"quadratic scores, {name}", pointed(N, width, gap, identity), width, tau, pointer=True)
         found.append((flat, values, one, label))
         found.append((square, [pointers, *values], two, label))
     return found
@@ -494,7 +494,7 @@ def sharpened_is_exact() -> Outcome:
     for N in (1, 2):
         for gap in (0, 1, 8):
             tau = [0] * N
-            function = _lookup(f"N = {N}, gap {gap}", sharpened(tau, 1, gap, identity), 1, tau)
+            function = lookup(f"N = {N}, gap {gap}", sharpened(tau, 1, gap, identity), 1, tau)
             outcome = on_numbers([(function, [[Fraction(i) for i in range(N)]])], object_="the sharpened head")
             if outcome.status is Status.REFUTED:
                 return outcome
@@ -569,7 +569,7 @@ def smallest_leak() -> Outcome:
     """The formula for the smallest instance, exactly, over the gaps 0, ..., 64 and 1000."""
     for gap in (*range(65), 1000):
         tau = [0, 0]
-        function = _lookup(f"N = 2, gap {gap}", sharpened(tau, 1, gap, identity), 1, tau)
+        function = lookup(f"N = 2, gap {gap}", sharpened(tau, 1, gap, identity), 1, tau)
         numbers = [[Fraction(0), Fraction(1)]]
         x = Fraction(2) ** -gap
         if set(square_errors(function, numbers)) != {(x / (1 + x)) ** 2}:
@@ -598,7 +598,7 @@ def worst_values(N: int, k: int, bits: int, sign: int) -> Numbers:
 def recovers(N: int, k: int, bits: int, gap: int, kernel: Kernel, numbers: Numbers) -> bool:
     """Whether the rounded head with this gap returns value 0 of the column in every row, decided exactly."""
     tau = [0] * N
-    function = _lookup(f"N = {N}, gap {gap}", sharpened(tau, 1, gap, rounded(bits)), 1, tau)
+    function = lookup(f"N = {N}, gap {gap}", sharpened(tau, 1, gap, rounded(bits)), 1, tau)
     return on_numbers([(function, numbers)], object_="the rounded head", kernels=(kernel,)).status is Status.PROVED
 
 
@@ -665,7 +665,7 @@ def rounded_quadratic() -> Outcome:
                 for g, sign in ((gap, 1), (gap, -1), (gap - 1, 1)):
                     if g < 0 or (g < gap and wrong_weight_quadratic(N, t, g) != worst):
                         continue
-                    function = _lookup(f"N = {N}, gap {g}", pointed(N, 1, g, rounded(0)), 1, tau, pointer=True)
+                    function = lookup(f"N = {N}, gap {g}", pointed(N, 1, g, rounded(0)), 1, tau, pointer=True)
                     numbers = [[Fraction(t)] * N, [sign * v for v in values]]
                     found = on_numbers([(function, numbers)], object_="", kernels=("exp2",)).status is Status.PROVED
                     checked += 1

@@ -198,7 +198,7 @@ MUTANTS: dict[str, tuple[str, Any]] = {
         lambda tau, width, gap, then: _sharpened(list(range(len(tau))), width, gap, then),
     ),
     "quadratic code of half the gap": ("pointed", lambda N, width, gap, then: _pointed(N, width, gap // 2, then)),
-    "gather in the wrong order": ("_rows_of", lambda tau, skip: lambda a, X: list(X[skip:])),
+    "gather in the wrong order": ("rows_of", lambda tau, skip: lambda a, X: list(X[skip:])),
     "quadratic gap too large": ("smallest_gap_quadratic", lambda N, k: smallest_gap_quadratic(N, k) + 1),
     "rounds to twice the step": ("rounded", lambda bits: rounded(bits - 1)),
 }

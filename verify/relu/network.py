@@ -7,11 +7,12 @@ biases, `weight_bits` of the longest of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 from flint import fmpq
 
@@ -144,6 +145,30 @@ class Network:
     def token_map(self, inputs: Sequence[Kind], name: str = "") -> TokenMap:
         """The network as a token-wise map on arguments of these kinds."""
         return TokenMap.trace(inputs, self.on_wires, name=name)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The layers as JSON data: rows of (column, weight), and biases, as strings."""
+        return [
+            {
+                "inputs": layer.inputs,
+                "rows": [[[column, str(weight)] for column, weight in row] for row in layer.rows],
+                "bias": [str(b) for b in layer.bias],
+            }
+            for layer in self.layers
+        ]
+
+    @classmethod
+    def from_json(cls, layers: Sequence[Mapping[str, Any]]) -> Network:
+        """The network that `to_json` wrote. Raises ValueError where the layers do not fit."""
+        read = [
+            Affine(
+                layer["inputs"],
+                tuple(tuple((column, Fraction(weight)) for column, weight in row) for row in layer["rows"]),
+                tuple(Fraction(b) for b in layer["bias"]),
+            )
+            for layer in layers
+        ]
+        return cls(tuple(read[:-1]), read[-1])
 
     def with_weight(self, layer: int, row: int, position: int, weight: Fraction) -> Network:
         """The same network with one stored weight replaced; `position` -1 is the bias. For seeded faults."""

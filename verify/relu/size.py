@@ -69,6 +69,20 @@ def quotient_size(columns: int, scale: int, bits: int) -> Size:
     )
 
 
+def recovery_size(columns: int, scale: int, bits: int) -> Size:
+    """`library.recovery(columns, scale, bits)` with bound 1: the quotients, and a unit for 1 - r."""
+    *early, last = newton_plan(scale, bits + 1).teeth
+    K, T, before, m = len(early) + 1, sum(early) + last, sum(early), quotient_teeth(scale, bits)
+    of_u = quotient_size(columns, scale, bits)
+    return Size(
+        depth=of_u.depth + 1,
+        width=of_u.width,
+        units=of_u.units + 1 + columns,
+        parameters=3 * scale + 4 + 33 * T + 11 * K + 2 * before + m + columns * (7 + 16 * m + 2 * T + 4 * K),
+        weight_bits=of_u.weight_bits,
+    )
+
+
 def aggregation_size(parts: int, columns: int, scale: int, bits: int) -> Size:
     """`library.aggregation(parts, columns, scale, bits)` with bound 1: a quotient of sums."""
     *early, last = newton_plan(scale, bits + 1).teeth
