@@ -168,7 +168,7 @@ RANGES: tuple[tuple[Target, Fraction, Fraction], ...] = (
 
 
 @R1.check(
-    "lower bound",
+    "lower-bound",
     "ball",
     predicate="n affine pieces of the best polygon have exactly the error at which n are the least; no built network has more pieces than its widths allow, or fewer "
     "than its error needs",
@@ -551,7 +551,7 @@ def curve() -> tuple[tuple[int, int, int, int, int, Fraction, Fraction, Fraction
 
 
 @R1.check(
-    "Lemma 3.1",
+    "lemma-3.1",
     "ball",
     predicate="error of the whole simulation, by enclosures, <= the bound of Theorem 2; and 2^-N reached at small N, with more than 64 d^2 parameters",
     implies="Theorem 2 on these instances: the repaired Lemma B.1 works with ReLU MLPs to the accuracy of its networks",
@@ -580,7 +580,7 @@ def block_sums_with_networks() -> Outcome:
         "the per-query construction of Lemma B.1 with the networks `recovery` and `quotient` as layer MLPs, beside attention",
         f"(N, M, d) in {LEMMA_31}, scores and values in [-1, 1], kernel exp, networks of {', '.join(map(str, BITS))} bits",
         f"every error at most the bound of Theorem 2; 2^-N is met up to N = {N} here, with {parameters} parameters ({CONSTANT} d^2 = {budget})",
-        {"sizes": [list(size_) for size_ in LEMMA_31], "bits": list(BITS), "error bits": [round(-log2(row[6]), 2) for row in curve()]},
+        {"sizes": [list(size_) for size_ in LEMMA_31], "bits": list(BITS), "error bits": [f"{-log2(row[6]):.2f}" for row in curve()]},
         (
             table(
                 "errors in units of 2^-64, rounded up, against the bounds of Theorem 2, rounded down",
@@ -616,7 +616,7 @@ def carried(r: int, M: int, bits: int) -> Oracle:
 
 
 @R1.check(
-    "Lemma 3.3",
+    "lemma-3.3",
     "ball",
     predicate="numbers carried through a layer by query-side transport with a ReLU MLP come back within (M - r + 1) 2^-bits; two packed heads give what one by one gives",
     implies="the repaired packing works with ReLU MLPs to the accuracy of its networks (the printed one fails with any MLP: R2)",
@@ -694,7 +694,7 @@ def reordered(pi: Sequence[int], width: int, bits: int) -> Oracle:
 
 
 @R1.check(
-    "Lemma A.3",
+    "lemma-A.3",
     "exact",
     predicate="the sharpened head with the rounding network returns rho(x_tau) exactly; the ReLU table reorders tokens by a random permutation exactly",
     implies="lookups on a grid are exact with ReLU MLPs on these inputs; their price is the table (next check)",

@@ -77,6 +77,22 @@ class Outcome:
     evidence: Mapping[str, Any] = field(default_factory=dict)
     statements: tuple[Mapping[str, Any], ...] = ()
 
+    def __post_init__(self) -> None:
+        """Raises TypeError for evidence with floating-point numbers: nobody could recompute it exactly."""
+        for part in (self.evidence, self.statements):
+            _refuse_floats(part)
+
+
+def _refuse_floats(data: Any) -> None:
+    if isinstance(data, float):
+        raise TypeError(f"evidence must be exact, not {data!r}: integers and strings")
+    if isinstance(data, Mapping):
+        data = data.values()
+    elif not isinstance(data, (list, tuple)):
+        return
+    for entry in data:
+        _refuse_floats(entry)
+
 
 @dataclass(frozen=True)
 class Verdict:

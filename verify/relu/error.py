@@ -50,8 +50,8 @@ def certify(
             slope = (y1[output] - y0[output]) / (x1 - x0)
             ends = target.slope(x0), target.slope(x1)
             between = min(ends[0].lower(), ends[1].lower()), max(ends[0].upper(), ends[1].upper())
-            # A slope outside the target's slopes means that the error is monotone on the piece: its ends are enough.
-            if not between[0] <= arb(slope) <= between[1]:
+            # A slope surely outside the target's slopes means that the error is monotone on the piece: its ends are enough.
+            if arb(slope) < between[0] or arb(slope) > between[1]:
                 continue
             touching = target.touching(arb(slope))
             error = abs(target.gap(arb(slope)) - arb(y0[output] - slope * x0))
