@@ -268,3 +268,16 @@ def test_weights_that_a_row_does_not_see_are_exactly_zero(n, bits, data):
             for j in range(n):
                 weight = weights[i * n + j]
                 assert encloses(weight, Fraction(2) ** int(numbers[i] ** 2)) if i == j else weight.is_zero()
+
+
+@given(rationals, st.fractions(0, 2, max_denominator=9))
+def test_relu_encloses_every_value_of_the_ball(x, radius):
+    """Balls on either side of zero and across it."""
+    with working_precision(100):
+        ball = Ball("exp", 100)
+        middle, r = ball.numbers([x, radius])
+        (found,) = ball.relu([middle + arb(0, 1) * r])
+        for share in (Fraction(-1), Fraction(-1, 3), Fraction(0), Fraction(1)):
+            assert encloses(found, max(x + share * radius, Fraction(0)))
+        if x > radius:
+            assert found.overlaps(middle) and not found.contains(0)

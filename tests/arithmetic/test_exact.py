@@ -296,3 +296,21 @@ def test_weights_that_sum_to_zero_are_refused(arithmetic):
     Q = arithmetic.project([arithmetic.numbers([Fraction(1), Fraction(2)])], identity)
     with pytest.raises(OutOfRange, match="row 1"):
         arithmetic.normalise(arithmetic.weights(arithmetic.scores(Q, Q, Visible([[0], []]))), Q)
+
+
+@given(rationals, rationals, st.integers(1, 4))
+def test_relu_keeps_what_is_positive(a, b, n):
+    """Rationals, and `a e^(1/n) + b`, whose sign mpmath decides at 60 digits."""
+    x = as_fmpq(a)
+    assert Exact2().relu([x, fmpq(0)]) == [as_fmpq(max(a, Fraction(0))), fmpq(0)]
+    arithmetic = ExactE(n)
+    t = arithmetic.power(fmpq(1, n))
+    (found,) = arithmetic.relu([t * x + as_fmpq(b)])
+    with mpmath.workdps(60):
+        real = (
+            mpmath.exp(mpmath.mpf(1) / n) * (mpmath.mpf(a.numerator) / a.denominator)
+            + mpmath.mpf(b.numerator) / b.denominator
+        )
+    assert arithmetic.equal(found, t * x + as_fmpq(b) if real > 0 else fmpq(0))
+    with pytest.raises(UnsupportedOperation, match="logarithm"):
+        Exact2().relu(Exact2().log([fmpq(3)]))

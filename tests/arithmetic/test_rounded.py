@@ -251,3 +251,12 @@ def test_rounding_to_a_grid_is_exact_and_then_rounded(format: Format, x: Fractio
     unit = Fraction(2) ** bits_
     whole = (exact * unit + Fraction(1, 2)).__floor__()
     assert plain(arithmetic.round_to_grid(read, bits_)[0]) == nearest(whole / unit, format)
+
+
+@given(formats, st.lists(rationals, min_size=1, max_size=5))
+def test_relu_rounds_nothing(format: Format, entries: list[Fraction]) -> None:
+    arithmetic = Rounded("exp", format)
+    read = arithmetic.numbers(entries)
+    for x, y in zip(read, arithmetic.relu(read), strict=True):
+        value = plain(x)
+        assert plain(y) == (value if value is None and x > 0 else max(value or Fraction(0), Fraction(0)))

@@ -248,3 +248,8 @@ def test_symbolic_and_exact_agree_on_rationals(a, b):
         assert getattr(arithmetic, operation)(*columns) == getattr(exact, operation)(*columns)
     with pytest.raises(OutOfRange):
         arithmetic.divide(columns[0], [fmpq(1), fmpq(0)])
+
+
+def test_there_is_no_relu_without_an_order():
+    with pytest.raises(UnsupportedOperation, match="no order"):
+        Symbolic.relu(object.__new__(Symbolic), [])

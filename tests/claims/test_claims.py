@@ -51,14 +51,29 @@ def test_names_of_claims_aliases_and_evidence_files_are_unique() -> None:
 
 
 def test_findings_of_the_review_are_all_there() -> None:
-    """Points R2 to R9 of the review that concern the text; R1 and N7 need networks and rounding, which are not part of this."""
-    for name in ("R2", "R3", "R4", "R5", "R6", "R8", "R9"):
+    """Major 1 to 4 and minor 1 to 5, and what 2^-N costs."""
+    for name in ("R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "R9", "N7"):
         assert REGISTRY.find(name).checks
 
 
 def verdict(claim: str, name: str, construction: str, arithmetic: str, status: Status = Status.PROVED) -> Verdict:
     outcome = Outcome(status, Scope.instance(), "o", "i", "d", {"e": 1})
     return Verdict(claim, name, construction, arithmetic, Status.PROVED, outcome, "p", "i", (), ())
+
+
+@pytest.mark.parametrize("data", [{"x": 0.5}, {"x": [1, {"y": (2, 1e9)}]}])
+def test_evidence_is_exact(data: dict[str, object]) -> None:
+    """A float cannot be recomputed by anybody else."""
+    for arguments in ((data, ()), ({}, (data,))):
+        with pytest.raises(TypeError, match="evidence must be exact"):
+            Outcome(Status.PROVED, Scope.instance(), "o", "i", "d", *arguments)
+
+
+@pytest.mark.parametrize("construction", ["Lemma 3.1", "", "a;b"])
+def test_a_construction_s_name_fits_into_a_command(construction: str) -> None:
+    claim = Claim("A.1", "t", "s", "s", kind="lemma")
+    with pytest.raises(ValueError, match="part of commands"):
+        claim.check(construction, "exact", predicate="p", implies="i")
 
 
 # --- the registry's own rules --------------------------------------------------------------------------------------------

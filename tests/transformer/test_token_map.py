@@ -103,3 +103,12 @@ def test_positional_maps_cover_their_positions():
     assert positional.length == 5
     with pytest.raises(ValueError, match="follow each other"):
         PositionalMap(((0, 2, one), (3, 5, two)))
+
+
+@given(numbers, numbers)
+def test_relu_is_traced_counted_and_bounded(a, b):
+    token_map = TokenMap.trace([NUMBER, NUMBER], lambda x: [(x[0] - x[1]).relu() + (x[1] - x[0]).relu()])
+    assert apply(token_map, (a, b)) == [[abs(a - b)]]
+    assert "relu" in token_map.operations and token_map.cost == 5
+    with pytest.raises(TypeError, match="a score has no sign"):
+        TokenMap.trace([SCORE], lambda x: [x[0].relu()])
