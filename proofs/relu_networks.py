@@ -890,7 +890,7 @@ REGISTRY.tabulate(
 
 
 def _threshold_curves() -> dict[str, dict[str, list[tuple[float, float]]]]:
-    ds = range(4, 65, 2)
+    ds = range(4, 65, 4)
     return {
         f"{CONSTANT} d^2 parameters": {
             "wanted: 2^-N": [(d, d) for d in ds],

@@ -9,6 +9,9 @@ from typing import Any
 Points = Sequence[tuple[float, float]]
 """(x, y) pairs, for the eye: the exact numbers stand in a table."""
 
+DECIMALS = 4
+"""Points are rounded to so many decimals, so that they do not depend on a machine's last digit."""
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -26,7 +29,7 @@ class Figure:
     def to_json(self) -> dict[str, Any]:
         """The computed plot as JSON data."""
         panels = {
-            title: {label: [list(point) for point in points] for label, points in curves.items()}
+            title: {label: [[round(x, DECIMALS) for x in point] for point in points] for label, points in curves.items()}
             for title, curves in self.compute().items()
         }
         return {

@@ -15,6 +15,9 @@ from .document import Refused
 LARGEST_EXPONENT = 1 << 16
 """Of exp and 2^x in absolute value."""
 
+MOST_BITS = 1 << 18
+"""Of the numerator and the denominator of an exact number."""
+
 
 @dataclass(frozen=True)
 class Enclosure:
@@ -36,6 +39,7 @@ class Enclosure:
 
     def _rounded(self, low: Fraction, high: Fraction) -> Enclosure:
         if low == high:  # rational arithmetic on numbers stays exact
+            _require_moderate(low)
             return Enclosure(low, high, self.bits)
         return Enclosure(_round(low, self.bits, up=False), _round(high, self.bits, up=True), self.bits)
 
@@ -93,6 +97,12 @@ class Enclosure:
         if self.low < 0:
             raise ArithmeticError("square root of a number that may be negative")
         return Enclosure(_sqrt(self.low, self.bits)[0], _sqrt(self.high, self.bits)[1], self.bits)
+
+
+def _require_moderate(x: Fraction) -> None:
+    """Exact numbers double their length in every squaring: an end to that."""
+    if max(abs(x.numerator).bit_length(), x.denominator.bit_length()) > MOST_BITS:
+        raise Refused(f"a number of more than {MOST_BITS} bits")
 
 
 def _round(x: Fraction, bits: int, *, up: bool) -> Fraction:

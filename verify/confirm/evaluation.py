@@ -14,7 +14,7 @@ from typing import Any
 from .document import Refused, rational
 from .enclosure import LARGEST_EXPONENT, Enclosure
 
-MOST_STEPS = 50_000_000
+MOST_STEPS = 5_000_000
 """Products of entries that an evaluation may take."""
 
 Rows = list[list[Enclosure]]
@@ -93,6 +93,8 @@ def _weight(score: Enclosure, kernel: str) -> Enclosure:
 def _product(X: Rows, W: Rows) -> Rows:
     if len(X[0]) != len(W):
         raise Refused("a weight matrix does not fit its tokens")
+    if len(X) * len(W) * len(W[0]) > MOST_STEPS:
+        raise Refused("the instance is too large to recompute")
     return [[_dot(row, [w[c] for w in W], row[0].bits) for c in range(len(W[0]))] for row in X]
 
 

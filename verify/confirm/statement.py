@@ -248,7 +248,7 @@ def _whole(x: Enclosure) -> int:
 def _evaluation(statement: Any) -> bool | None:
     relation = statement["relation"]
     close = relation["within"] if isinstance(relation, dict) and set(relation) == {"within"} else None
-    if relation not in ("equal", "differs") and not (isinstance(close, int) and 1 <= close <= 1 << 16):
+    if relation not in ("equal", "differs") and not (type(close) is int and 1 <= close <= 1 << 16):
         raise Refused('the relation of an evaluation is "equal", "differs" or {"within": k}')
     for bits in PRECISIONS:
         try:

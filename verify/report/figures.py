@@ -94,4 +94,4 @@ def _draw_curves(drawing: Drawing, figure: dict[str, Any]) -> None:
         axis.grid(alpha=0.3, linewidth=0.5)
     axes[0].set_ylabel(figure["y"])
     handles, labels = axes[0].get_legend_handles_labels()
-    drawing.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5), frameon=False, fontsize=7)
+    drawing.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 3), frameon=False, fontsize=7)
