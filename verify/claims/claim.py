@@ -136,7 +136,9 @@ class Claim:
         check of the same construction has.
         """
         if not re.fullmatch(r"[A-Za-z0-9.-]+", construction):
-            raise ValueError(f"a construction's name is part of commands: letters, digits, '-' and '.', not {construction!r}")
+            raise ValueError(
+                f"a construction's name is part of commands: letters, digits, '-' and '.', not {construction!r}"
+            )
         unknown = set(assumes) - set(ASSUMPTIONS)
         if unknown:
             raise ValueError(f"assumptions not on the list: {sorted(unknown)}")

@@ -29,7 +29,9 @@ class Figure:
     def to_json(self) -> dict[str, Any]:
         """The computed plot as JSON data."""
         panels = {
-            title: {label: [[round(x, DECIMALS) for x in point] for point in points] for label, points in curves.items()}
+            title: {
+                label: [[round(x, DECIMALS) for x in point] for point in points] for label, points in curves.items()
+            }
             for title, curves in self.compute().items()
         }
         return {

@@ -1,4 +1,4 @@
-"""The `verify` command: `list`, `check`, `simulate`, `audit`, `report`, `confirm` (see the README for the formats)."""
+"""The `verify` command: `list`, `check`, `simulate`, `audit`, `report`, `confirm`, `trust` (see the README for the formats)."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from verify.commands.audit import audit_instance
 from verify.commands.confirm import confirm_file
 from verify.commands.files import require_writable, write_atomically
 from verify.commands.show import MOST_SLOTS, json_text, show_claims, show_simulation, show_verdicts
+from verify.commands.trust import seed_faults
 from verify.errors import RequestError, Undecided, VerifyError
 from verify.transformer.instance import read_instance
 
@@ -168,6 +169,7 @@ def simulate_instance(
 
 commands.add_command(audit_instance)
 commands.add_command(confirm_file)
+commands.add_command(seed_faults)
 
 
 @commands.command("report")
