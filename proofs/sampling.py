@@ -36,7 +36,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb, lcm
+from math import comb, isqrt, lcm
 
 from flint import arb, fmpq
 
@@ -204,6 +204,33 @@ def least_serfling(s: Setting) -> int:
     return min(s.N, max(weights, min(coordinates, least(lambda: vector_size(s)))))
 
 
+def unmet(s: Setting) -> Iterator[str]:
+    """The formulas whose least M does not meet the bound that it was solved from, or is not the least that does; none if all is well.
+
+    The bounds are taken in their own words: a row's probability, at most 1/(20N). Coordinates only where sqrt(d) is rational.
+    """
+    N, mean, span, root = s.N, s.eps / (4 * s.C), s.C - 1 / s.C, isqrt(s.d)
+    bounds: list[tuple[str, Callable[[], arb], Callable[[int], arb]]] = [
+        ("vectors", lambda: vector_size(s), lambda M: vector_bound(M, ball(s.eps * s.D / 4)))
+    ]
+    if span:
+        replaced = lambda: without_replacement(N, weights_size(s))  # noqa: E731
+        bounds += [
+            ("weights", lambda: weights_size(s), lambda M: 2 * hoeffding(M, mean, span)),
+            ("weights, without replacement", replaced, lambda M: 2 * serfling(N, M, mean, span)),
+        ]
+    if root * root == s.d:
+        each = s.eps * s.D / (4 * root)
+        bounds.append(("coordinates", lambda: coordinates_size(s), lambda M: 2 * s.d * hoeffding(M, each, Fraction(2))))
+    for name, size, tail in bounds:
+        M, allowed = least(size), Fraction(1, 20 * N)
+        if name.endswith("replacement") and M > N:
+            continue
+        meets = [at_most(-allowed, lambda tail=tail, m=m: -tail(m)) for m in (M, M - 1) if m]  # type: ignore[misc]
+        if meets not in ([True], [True, False]):
+            yield name
+
+
 def failure_bound(s: Setting, M: int) -> arb:
     """A bound on the probability that some row's weight sum or numerator is further than eps/4 from the truth, relatively."""
     rows, span = arb(s.N), s.C - 1 / s.C
@@ -242,8 +269,7 @@ def two_kinds(s: Setting) -> Iterator[tuple[int, tuple[Fraction, Fraction], tupl
     for K in range(1, s.N):
         for a, other_a in ((s.C, 1 / s.C), (1 / s.C, s.C)):
             smallest = max(Fraction(-1), (s.D * s.N - K) / (s.N - K))
-            if K - (s.N - K) >= s.D * s.N or smallest > -1:
-                yield K, (a, Fraction(1)), (other_a, smallest)
+            yield K, (a, Fraction(1)), (other_a, smallest)
 
 
 def worst_ratio(s: Setting, M: int) -> Fraction:

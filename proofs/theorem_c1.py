@@ -61,6 +61,7 @@ from proofs.sampling import (
     printed_output_size,
     printed_weights_size,
     serfling,
+    unmet,
     upper_tails,
     upper_tails_with_replacement,
     vector_bound,
@@ -894,7 +895,8 @@ def sample_sizes(s: Setting, *, exact: bool) -> Sizes:
     "bounds",
     "ball",
     name="sample-sizes",
-    predicate="least M from exact tails of two-valued populations <= least M from Serfling <= least M from Hoeffding <= printed M, in every setting",
+    predicate="least M from exact tails of two-valued populations <= least M from Serfling <= least M from Hoeffding <= printed M, in every setting; "
+    "each by formula meets the bound it is solved from, one less does not",
     implies="the printed conditions are sufficient but far from necessary; where the printed M exceeds N the theorem says nothing",
     assumes=("Arb",),
 )
@@ -906,6 +908,8 @@ def sample_sizes_are_ordered() -> Outcome:
         chain = [found.exact_weights or 1, found.serfling, found.hoeffding, found.printed]
         if chain != sorted(chain) or (found.exact_ratio or 1) > found.serfling:
             return _fault("sample sizes", {"N": s.N, "d": s.d}, found, "increasing sizes")
+        if wrong := list(unmet(s)):
+            return _fault("sample sizes", {"N": s.N, "d": s.d}, wrong, "the least M that meets its bound")
         vacuous += found.printed > s.N
         rows.append(_size_row(s, found))
     return Outcome(

@@ -524,6 +524,15 @@ def test_mutant_smaller_constants(monkeypatch, size, factor):
     assert fails("C.1", "conditions")
 
 
+@pytest.mark.parametrize("factor", [Fraction(99, 100), Fraction(101, 100)])
+@pytest.mark.parametrize("size", ["weights_size", "coordinates_size", "vector_size"])
+def test_mutant_sizes_that_are_not_the_least(monkeypatch, size, factor):
+    """One per cent either way: too few rows for the bound, or more than it needs."""
+    original = getattr(sampling, size)
+    monkeypatch.setattr(sampling, size, lambda s: original(s) * sampling.ball(factor))
+    assert fails("C.1", "sample-sizes")
+
+
 def test_mutant_exact_tails(monkeypatch):
     """A population is counted with one marked element too many."""
     original = sampling.hypergeometric
