@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 
 import pytest
@@ -69,11 +70,11 @@ def test_evidence_is_exact(data: dict[str, object]) -> None:
             Outcome(Status.PROVED, Scope.instance(), "o", "i", "d", *arguments)
 
 
-@pytest.mark.parametrize("construction", ["Lemma 3.1", "", "a;b"])
-def test_a_construction_s_name_fits_into_a_command(construction: str) -> None:
-    claim = Claim("A.1", "t", "s", "s", kind="lemma")
-    with pytest.raises(ValueError, match="part of commands"):
-        claim.check(construction, "exact", predicate="p", implies="i")
+@pytest.mark.parametrize("construction", ["prefix-difference", "best one", "it's; $(x)"])
+def test_the_command_of_a_verdict_can_be_pasted(construction: str) -> None:
+    """A shell takes it apart into the same words."""
+    words = shlex.split(verdict("A.1", "n", construction, "exact").command)
+    assert words == ["verify", "check", "A.1", "--construction", construction, "--arithmetic", "exact"]
 
 
 # --- the registry's own rules --------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -117,8 +118,10 @@ class Verdict:
 
     @property
     def command(self) -> str:
-        """The command that reproduces the verdict."""
-        return f"verify check {self.claim} --construction {self.construction} --arithmetic {self.arithmetic}"
+        """The command that reproduces the verdict, ready to be pasted."""
+        return (
+            f"verify check {self.claim} --construction {shlex.quote(self.construction)} --arithmetic {self.arithmetic}"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The verdict as JSON data (an entry of `reports/ledger.json`)."""

@@ -8,6 +8,7 @@ The fragments need only `booktabs`, `longtable` and, for figures, `graphicx`; ev
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -137,7 +138,13 @@ def render_latex(ledger: dict[str, Any]) -> dict[str, str]:
         autoescape=False,
     )
     environment.filters.update(
-        prose=to_tex, cell=cell, tex=tex_text, code=tex_code, account=account_tex, matrices=matrices_tex
+        prose=to_tex,
+        cell=cell,
+        tex=tex_text,
+        code=tex_code,
+        quoted=shlex.quote,
+        account=account_tex,
+        matrices=matrices_tex,
     )
     accounts = {claim["module"]: claim["account"] for claim in ledger["claims"] if claim["account"]}
     fragments = {
