@@ -15,7 +15,7 @@ from verify.confirm.enclosure import LARGEST_EXPONENT, MOST_BITS, Enclosure
 
 DIGITS = 400
 numbers = st.builds(
-    lambda x, e: x * Fraction(2) ** e, st.fractions(-1000, 1000, max_denominator=10**9), st.integers(-30, 8)
+    lambda x, e: x * Fraction(2) ** e, st.fractions(-1000, 1000, max_denominator=10**9), st.integers(-30, 6)
 )
 precisions = st.sampled_from([24, 64, 128, 512])
 
