@@ -1177,7 +1177,14 @@ def conditioned() -> list[Instance]:
         [-5, 4, 3, -2, 5, -1],
     ):
         found += [_with_tokens(9, r, s, [tokens]) for r, s in ((1, 0), (2, 0), (2, 1), (3, 2))]
-    return found
+    return [*found, opposed()]
+
+
+def opposed() -> Instance:
+    """N = 6, r = 1, score `-x y`: keys before the window score 64, the query itself -64, as far apart as entries of size 8 allow."""
+    one, minus = RationalMatrix.of([[1]]), RationalMatrix.of([[-1]])
+    X = (tuple(Fraction(x) for x in (-8, 8, 8, 8, 8, 8)),)
+    return _bounded(Instance(Problem.single_head(6, 9, Head(one, minus, one), mask=mask_of(1, 0)), X))
 
 
 @N23.check(

@@ -227,6 +227,11 @@ def sinks_discounted(monkeypatch):
     monkeypatch.setattr(theorem_d1, "offset", lambda i, j, start, s, r, factor: original(i, j, start, 0, r, factor))
 
 
+def discount_linear_in_the_bound(monkeypatch):
+    """2b + b instead of 2b^2: enough for small entries only."""
+    monkeypatch.setattr(theorem_d1, "discount", lambda problem: 3 * int(problem.input_bound) + 1)
+
+
 def no_discount(monkeypatch):
     monkeypatch.setattr(theorem_d1, "discount", lambda problem: 1)
 
@@ -281,6 +286,7 @@ def one_chunk_is_enough(monkeypatch):
         one_sink_too_many,
         sinks_not_seen,
         sinks_discounted,
+        discount_linear_in_the_bound,
         no_discount,
         one_column_less,
         prior_key_forgotten,
