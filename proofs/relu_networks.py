@@ -536,7 +536,6 @@ BITS = (8, 12, 16, 24, 32)
 """Bits of the networks."""
 
 
-@cache
 def curve() -> tuple[tuple[int, int, int, int, int, Fraction, Fraction, Fraction], ...]:
     """(N, M, d, bits, parameters of the larger network, error attained, error bounded, bound of Theorem 2)."""
     rows = []
@@ -559,8 +558,8 @@ def curve() -> tuple[tuple[int, int, int, int, int, Fraction, Fraction, Fraction
 )
 def block_sums_with_networks() -> Outcome:
     """Four sizes, five accuracies."""
-    reached = []
-    for N, M, d, bits, parameters, low, high, bound in curve():
+    rows, reached = curve(), []
+    for N, M, d, bits, parameters, low, high, bound in rows:
         if high > bound:
             return _failed(
                 "Lemma 3.1",
@@ -576,16 +575,16 @@ def block_sums_with_networks() -> Outcome:
     N, parameters, budget = max(reached)
     return Outcome(
         Status.PROVED,
-        Scope.instance(len(curve())),
+        Scope.instance(len(rows)),
         "the per-query construction of Lemma B.1 with the networks `recovery` and `quotient` as layer MLPs, beside attention",
         f"(N, M, d) in {LEMMA_31}, scores and values in [-1, 1], kernel exp, networks of {', '.join(map(str, BITS))} bits",
         f"every error at most the bound of Theorem 2; 2^-N is met up to N = {N} here, with {parameters} parameters ({CONSTANT} d^2 = {budget})",
-        {"sizes": [list(size_) for size_ in LEMMA_31], "bits": list(BITS), "error bits": [f"{-log2(row[6]):.2f}" for row in curve()]},
+        {"sizes": [list(size_) for size_ in LEMMA_31], "bits": list(BITS), "error bits": [f"{-log2(row[6]):.2f}" for row in rows]},
         (
             table(
                 "errors in units of 2^-64, rounded up, against the bounds of Theorem 2, rounded down",
                 ("N", "bits", "error", "bound"),
-                [[N, bits, -(-high.numerator * 2**64 // high.denominator), int(bound * 2**64)] for N, _, _, bits, _, _, high, bound in curve()],
+                [[N, bits, -(-high.numerator * 2**64 // high.denominator), int(bound * 2**64)] for N, _, _, bits, _, _, high, bound in rows],
                 "<=",
                 "error",
                 "bound",
@@ -916,8 +915,9 @@ REGISTRY.draw(
 
 def _error_curves() -> dict[str, dict[str, list[tuple[float, float]]]]:
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    measured = curve()
     for N, M, d in LEMMA_31[1:]:
-        rows = [row for row in curve() if row[:3] == (N, M, d)]
+        rows = [row for row in measured if row[:3] == (N, M, d)]
         panels[f"N = {N}, M = {M}, d = {d}"] = {
             "error": [(row[4], -log2(row[6])) for row in rows],
             "Theorem 2": [(row[4], -log2(row[7])) for row in rows],
