@@ -46,7 +46,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
 from random import Random
 from typing import Literal
 
@@ -67,7 +66,7 @@ from verify.audit.bound import forward_bound
 from verify.audit.error import measure
 from verify.audit.search import Search
 from verify.audit.steps import StepCondition, conditions
-from verify.claims.claim import Claim
+from verify.claims.claim import Claim, remembered
 from verify.claims.figure import Figure
 from verify.claims.table import Table
 from verify.claims.verdict import Outcome, Scope, Status
@@ -223,7 +222,7 @@ def subject(build: Build, problem: Problem, X: tuple[tuple[Fraction, ...], ...])
     return Subject("exp", problem.transformer, X, build(problem), problem.M)
 
 
-@cache
+@remembered
 def fewest(name: str, N: int, M: int, growth: Growth) -> Search:
     """The search for 2^-N for one construction on the sample instance."""
     problem, X = sample(N, M, growth)
@@ -733,7 +732,7 @@ REGISTRY.tabulate(
 STEPS_AT: tuple[int, int, Growth] = (16, 8, "N")
 
 
-@cache
+@remembered
 def _steps(name: str) -> list[StepCondition]:
     problem, X = sample(*STEPS_AT)
     return conditions(subject(BUILDS[name], problem, X).program, "exp", X)

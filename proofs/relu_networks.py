@@ -49,7 +49,7 @@ from proofs.synthetic_weight import inverting_block
 from proofs.transport import plain_transport
 from verify.arithmetic.interface import Arithmetic, Column
 from verify.arithmetic.matrix import RationalMatrix
-from verify.claims.claim import Claim, part_of
+from verify.claims.claim import Claim, part_of, remembered
 from verify.claims.compare import Instance, deviation
 from verify.claims.evidence import table
 from verify.claims.figure import Figure
@@ -536,6 +536,7 @@ BITS = (8, 12, 16, 24, 32)
 """Bits of the networks."""
 
 
+@remembered
 def curve() -> tuple[tuple[int, int, int, int, int, Fraction, Fraction, Fraction], ...]:
     """(N, M, d, bits, parameters of the larger network, error attained, error bounded, bound of Theorem 2)."""
     rows = []
@@ -915,9 +916,8 @@ REGISTRY.draw(
 
 def _error_curves() -> dict[str, dict[str, list[tuple[float, float]]]]:
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    measured = curve()
     for N, M, d in LEMMA_31[1:]:
-        rows = [row for row in measured if row[:3] == (N, M, d)]
+        rows = [row for row in curve() if row[:3] == (N, M, d)]
         panels[f"N = {N}, M = {M}, d = {d}"] = {
             "error": [(row[4], -log2(row[6])) for row in rows],
             "Theorem 2": [(row[4], -log2(row[7])) for row in rows],

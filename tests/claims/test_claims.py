@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 import proofs
-from verify.claims.claim import Claim, Registry, part_of, recording
+from verify.claims.claim import Claim, Registry, part_of, recording, remembered
 from verify.claims.runner import load, run_checks
 from verify.claims.table import Table
 from verify.claims.verdict import ASSUMPTIONS, Outcome, Scope, Status, Verdict
@@ -130,6 +130,29 @@ def test_what_a_check_used_is_recorded_while_it_runs() -> None:
     with recording() as used:
         assert claim.checks[0].run().uses == ("B",)
     assert used == set(), "a check inside a recording has a record of its own"
+
+
+def test_a_remembered_result_brings_the_claims_that_it_used() -> None:
+    """First call, later calls, calls outside of a recording, other arguments; and anew after the results are forgotten."""
+    runs = []
+
+    @part_of("B")
+    def construction(n: int) -> int:
+        runs.append(n)
+        return n + 1
+
+    @remembered
+    def measured(n: int) -> int:
+        return construction(n) if n else 0
+
+    assert measured(4) == 5 and runs == [4]
+    for n, claims in ((4, {"B"}), (4, {"B"}), (0, set()), (7, {"B"}), (0, set())):
+        with recording() as used:
+            assert measured(n) == (n + 1 if n else 0)
+        assert used == claims
+    assert runs == [4, 7]
+    measured.cache_clear()
+    assert measured(7) == 8 and runs == [4, 7, 7]
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import wraps
-from typing import ParamSpec, TypeVar
+from functools import update_wrapper, wraps
+from typing import Generic, ParamSpec, TypeVar
 
 from verify.claims.construction import Construction
 from verify.claims.figure import Figure
@@ -50,6 +50,36 @@ def recording() -> Iterator[set[str]]:
         yield seen
     finally:
         _used.reset(token)
+
+
+class remembered(Generic[P, R]):
+    """Decorator: keeps a function's results by their arguments, together with the claims whose constructions ran for them.
+
+    A plain cache would hide those claims from every check that finds the result ready, so that what a check is recorded to use would
+    depend on what had run before it in the same process.
+    """
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        self._function = function
+        self._known: dict[Hashable, tuple[R, frozenset[str]]] = {}
+        update_wrapper(self, function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The result, computed at most once; its claims count as used every time."""
+        key = (args, tuple(sorted(kwargs.items())))
+        if key not in self._known:
+            with recording() as used:
+                result = self._function(*args, **kwargs)
+            self._known[key] = (result, frozenset(used))
+        result, claims = self._known[key]
+        seen = _used.get()
+        if seen is not None:
+            seen |= claims
+        return result
+
+    def cache_clear(self) -> None:
+        """Forgets all results."""
+        self._known.clear()
 
 
 @dataclass(frozen=True)
