@@ -369,7 +369,7 @@ def rounding_and_tables_are_exact() -> Outcome:
     for entries in (2, 3, 7, 32):
         contents = [Fraction(random.randint(0, 2**10)) for _ in range(entries)]
         network = library.lookup(contents)
-        if [network(x)[0] for x in range(entries)] != contents or network.units > entries - 1:
+        if [network(x)[0] for x in range(entries)] != contents or network.units > size.lookup_size(entries, 0).units:
             return _failed("lookup", f"{entries} entries", "another table came back")
         checked += entries
     return Outcome(
@@ -741,8 +741,8 @@ def tables_do_not_fit() -> Outcome:
         pi = list(range(N))
         Random(f"table {N}").shuffle(pi)
         network = library.lookup([Fraction(p) for p in pi])
-        least = least_table_parameters(N, 1, network.weight_bits, fixed=False)
-        if network.units > N - 1 or network.parameters > 3 * (N - 1) or least > network.parameters:
+        least, most = least_table_parameters(N, 1, network.weight_bits, fixed=False), size.lookup_size(N, 0)
+        if network.units > most.units or not least <= network.parameters <= most.parameters:
             return _failed("tables", f"N = {N}", f"{network.units} units, {network.parameters} parameters")
     return Outcome(
         Status.PROVED,

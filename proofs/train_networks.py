@@ -8,10 +8,9 @@ The stored file is what is certified; training again on another machine comes cl
 from __future__ import annotations
 
 import json
-from fractions import Fraction
 from pathlib import Path
 
-from verify.relu.target import Inversion
+from proofs.relu_networks import RANGES
 from verify.relu.training import train
 
 WIDTHS = ((4,), (8,), (16,), (4, 4), (8, 8))
@@ -19,16 +18,14 @@ WIDTHS = ((4,), (8,), (16,), (4, 4), (8, 8))
 
 SEED = 2506
 
-RANGE = (Fraction(0), Fraction(15, 16))
-"""r in this range: A from 0 to 15."""
+TARGET, RANGE = RANGES[0][0], RANGES[0][1:]
+"""r/(1-r), for A from 0 to 15."""
 
 
 def main() -> None:
     """Trains and writes."""
-    networks = [
-        {"widths": list(widths), "layers": train(Inversion(), *RANGE, widths, SEED).to_json()} for widths in WIDTHS
-    ]
-    document = {"target": "r/(1-r)", "range": [str(x) for x in RANGE], "seed": SEED, "networks": networks}
+    networks = [{"widths": list(widths), "layers": train(TARGET, *RANGE, widths, SEED).to_json()} for widths in WIDTHS]
+    document = {"target": TARGET.formula, "range": [str(x) for x in RANGE], "seed": SEED, "networks": networks}
     Path(__file__).with_name("trained_networks.json").write_text(json.dumps(document, indent=1) + "\n")
 
 

@@ -14,7 +14,7 @@ from proofs.relu_networks import RANGES
 from tests.proofs.checking import near
 from tests.relu.plain import DIGITS, FORMULAS, number
 from verify.arithmetic.ball import working_precision
-from verify.relu.network import rational
+from verify.arithmetic.formal import rational
 from verify.relu.target import BITS, Target
 
 SLOPES = {

@@ -31,7 +31,7 @@ from math import ceil
 from flint import arb, fmpq
 
 from verify.arithmetic.ball import dyadic, working_precision
-from verify.relu.network import rational
+from verify.arithmetic.formal import rational
 from verify.relu.target import BITS, Exponential, Inversion, Logarithm, Reciprocal, Square, Target
 
 

@@ -9,7 +9,8 @@ from itertools import pairwise
 from flint import arb, fmpq
 
 from verify.arithmetic.ball import dyadic, working_precision
-from verify.relu.network import Network, fraction, rational
+from verify.arithmetic.formal import rational
+from verify.relu.network import Network, fraction
 from verify.relu.pieces import regions, vertices
 from verify.relu.target import BITS, Target
 

@@ -17,9 +17,10 @@ from itertools import pairwise
 from flint import arb
 
 from verify.arithmetic.ball import dyadic, working_precision
+from verify.arithmetic.formal import rational
 from verify.relu.bound import best_corners
 from verify.relu.circuit import Circuit, Node, Number
-from verify.relu.network import Network, rational
+from verify.relu.network import Network
 from verify.relu.target import BITS, Target
 
 # --- parts: nodes in, nodes out -----------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from typing import Any
 
 from flint import fmpq
 
+from verify.arithmetic.formal import rational
 from verify.arithmetic.interface import Kind
 from verify.transformer.token_map import TokenMap, Wire, sum_of
 
@@ -189,11 +190,6 @@ class Network:
 def relu(x: fmpq) -> fmpq:
     """`max(x, 0)`."""
     return x if x.p > 0 else fmpq(0)
-
-
-def rational(x: Fraction | int) -> fmpq:
-    """The same number for FLINT."""
-    return fmpq(x.numerator, x.denominator)
 
 
 def fraction(x: fmpq) -> Fraction:

@@ -13,7 +13,8 @@ from itertools import pairwise
 
 from flint import fmpq
 
-from verify.relu.network import Affine, Network, rational, relu
+from verify.arithmetic.formal import rational
+from verify.relu.network import Affine, Network, relu
 
 Point = tuple[fmpq, fmpq]
 

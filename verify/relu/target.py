@@ -18,7 +18,7 @@ from fractions import Fraction
 from flint import arb, fmpq
 
 from verify.arithmetic.ball import working_precision
-from verify.relu.network import rational
+from verify.arithmetic.formal import rational
 
 BITS = 320
 """Working precision of the enclosures, in bits."""
