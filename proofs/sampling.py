@@ -210,23 +210,19 @@ def unmet(s: Setting) -> Iterator[str]:
     The bounds are taken in their own words: a row's probability, at most 1/(20N). Coordinates only where sqrt(d) is rational.
     """
     N, mean, span, root = s.N, s.eps / (4 * s.C), s.C - 1 / s.C, isqrt(s.d)
-    bounds: list[tuple[str, Callable[[], arb], Callable[[int], arb]]] = [
-        ("vectors", lambda: vector_size(s), lambda M: vector_bound(M, ball(s.eps * s.D / 4)))
-    ]
+    bounds: dict[str, tuple[int, Callable[[int], arb]]] = {
+        "vectors": (least(lambda: vector_size(s)), lambda M: vector_bound(M, ball(s.eps * s.D / 4)))
+    }
     if span:
-        replaced = lambda: without_replacement(N, weights_size(s))  # noqa: E731
-        bounds += [
-            ("weights", lambda: weights_size(s), lambda M: 2 * hoeffding(M, mean, span)),
-            ("weights, without replacement", replaced, lambda M: 2 * serfling(N, M, mean, span)),
-        ]
+        bounds["weights"] = least(lambda: weights_size(s)), lambda M: 2 * hoeffding(M, mean, span)
+        M = least(lambda: without_replacement(N, weights_size(s)))
+        if M <= N:
+            bounds["weights, without replacement"] = M, lambda M: 2 * serfling(N, M, mean, span)
     if root * root == s.d:
         each = s.eps * s.D / (4 * root)
-        bounds.append(("coordinates", lambda: coordinates_size(s), lambda M: 2 * s.d * hoeffding(M, each, Fraction(2))))
-    for name, size, tail in bounds:
-        M, allowed = least(size), Fraction(1, 20 * N)
-        if name.endswith("replacement") and M > N:
-            continue
-        meets = [at_most(-allowed, lambda tail=tail, m=m: -tail(m)) for m in (M, M - 1) if m]  # type: ignore[misc]
+        bounds["coordinates"] = least(lambda: coordinates_size(s)), lambda M: 2 * s.d * hoeffding(M, each, Fraction(2))
+    for name, (M, tail) in bounds.items():
+        meets = [at_most(Fraction(-1, 20 * N), lambda tail=tail, m=m: -tail(m)) for m in (M, M - 1) if m]  # type: ignore[misc]
         if meets not in ([True], [True, False]):
             yield name
 

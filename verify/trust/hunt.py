@@ -67,14 +67,20 @@ def timed(package: str) -> list[Timed]:
     return sorted(found, key=lambda check: check.seconds)
 
 
-def importers(package: str, module: str) -> set[str]:
-    """The module and all modules of the package that import it, directly or not."""
+def sources(package: str) -> dict[str, str]:
+    """The text of each module of a proofs package by its full name, in the order of the names."""
     load(package)
     folder = Path(str(importlib.import_module(package).__file__)).parent
-    names = {f"{package}.{file.stem}": file.read_text() for file in folder.glob("*.py") if file.stem != "__init__"}
+    files = sorted(file for file in folder.glob("*.py") if file.stem != "__init__")
+    return {f"{package}.{file.stem}": file.read_text(encoding="utf-8") for file in files}
+
+
+def importers(package: str, module: str) -> set[str]:
+    """The module and all modules of the package that import it, directly or not."""
+    texts = sources(package)
     reached = {module}
     while True:
-        more = {name for name, text in names.items() if any(f"from {m} import" in text for m in reached)} - reached
+        more = {name for name, text in texts.items() if any(f"from {m} import" in text for m in reached)} - reached
         if not more:
             return reached
         reached |= more
@@ -89,12 +95,10 @@ def relevant(package: str, checks: Sequence[Timed], module: str) -> list[Timed]:
 
 def catalogue(package: str, module: str | None = None) -> list[Mutant]:
     """All mutants of the package's modules (or of one), in the order of their names. Raises RequestError for a module that has none."""
-    load(package)
-    folder = Path(str(importlib.import_module(package).__file__)).parent
-    found = []
-    for file in sorted(folder.glob("*.py")):
-        if file.stem != "__init__" and module in (None, file.stem):
-            found += mutants(f"{package}.{file.stem}", file.read_text(encoding="utf-8"))
+    chosen = {
+        name: text for name, text in sources(package).items() if module in (None, name.removeprefix(f"{package}."))
+    }
+    found = [mutant for name, text in chosen.items() for mutant in mutants(name, text)]
     if not found:
         raise RequestError(
             f"no constructions to change in {module or package!r}", right="a module of the proofs package"

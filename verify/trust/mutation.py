@@ -109,15 +109,10 @@ def _is_check(node: ast.FunctionDef) -> bool:
 
 
 def _called(node: ast.expr) -> str:
-    if not isinstance(node, ast.Call):
-        return ""
-    return (
-        node.func.id
-        if isinstance(node.func, ast.Name)
-        else node.func.attr
-        if isinstance(node.func, ast.Attribute)
-        else ""
-    )
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name
+    return ""
 
 
 def _places(node: ast.AST) -> Iterator[ast.AST]:
