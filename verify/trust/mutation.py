@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 OPERATORS: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
     ast.Add: (ast.Sub,),
@@ -49,8 +50,16 @@ class Mutant:
     kind: str
     before: str
     after: str
-    source: str
-    """The whole module with the change."""
+    original: str
+    """The whole module without the change."""
+
+    @property
+    def source(self) -> str:
+        """The whole module with the change."""
+        tree = ast.parse(self.original)
+        fault = next(islice(_faults(tree), self.number, None))
+        setattr(fault.node, fault.field, fault.value)
+        return ast.unparse(ast.fix_missing_locations(tree))
 
     @property
     def name(self) -> str:
@@ -58,20 +67,35 @@ class Mutant:
         return f"{self.module}:{self.line} {self.function}: {self.before} -> {self.after}"
 
 
-def mutants(module: str, source: str) -> list[Mutant]:
-    """All mutants of a module's constructions, in the order of the source."""
-    tree = ast.parse(source)
-    found: list[Mutant] = []
+@dataclass(frozen=True)
+class _Fault:
+    """One field of one node of a tree, and its other value."""
+
+    function: ast.FunctionDef
+    node: ast.AST
+    kind: str
+    field: str
+    value: object
+
+
+def _faults(tree: ast.Module) -> Iterator[_Fault]:
     for function in constructions(tree):
         for node in _places(function):
-            before = ast.unparse(node) if isinstance(node, ast.expr) else ""
             for kind, field, value in _changes(node):
-                kept = getattr(node, field)
-                setattr(node, field, value)
-                after, changed = ast.unparse(node), ast.unparse(ast.fix_missing_locations(tree))
-                setattr(node, field, kept)
-                line = getattr(node, "lineno", function.lineno)
-                found.append(Mutant(module, len(found), function.name, line, kind, before, after, changed))
+                yield _Fault(function, node, kind, field, value)
+
+
+def mutants(module: str, source: str) -> list[Mutant]:
+    """All mutants of a module's constructions, in the order of the source."""
+    found: list[Mutant] = []
+    for fault in _faults(ast.parse(source)):
+        node, kept = fault.node, getattr(fault.node, fault.field)
+        before = ast.unparse(node)
+        setattr(node, fault.field, fault.value)
+        after = ast.unparse(ast.fix_missing_locations(node))
+        setattr(node, fault.field, kept)
+        line = getattr(node, "lineno", fault.function.lineno)
+        found.append(Mutant(module, len(found), fault.function.name, line, fault.kind, before, after, source))
     return found
 
 
