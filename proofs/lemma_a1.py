@@ -69,8 +69,8 @@ def times(arithmetic: Arithmetic, columns: list[Column], W: RationalMatrix) -> l
     out = []
     for c in range(W.width):
         total = zero
-        for i, column in enumerate(columns):
-            total = arithmetic.add(total, arithmetic.scale(column, W.rows[i][c]))
+        for column, row in zip(columns, W.rows, strict=True):
+            total = arithmetic.add(total, arithmetic.scale(column, row[c]))
         out.append(total)
     return out
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from verify.trust.mutation import mutants
+from verify.trust.mutation import mutants, uses
 
 SOURCE = '''
 """Text with 1 + 1."""
@@ -66,3 +66,16 @@ def test_a_module_without_checks_is_construction_throughout() -> None:
 
 def test_a_module_of_checks_alone_has_none() -> None:
     assert mutants("module", SOURCE.replace("part_of", "other")) == []
+
+
+def test_what_other_modules_use_is_construction() -> None:
+    source = SOURCE.replace("@part_of", "@other") + "\nTABLE = {1: unused}\n"
+    assert {m.function for m in mutants("module", source, frozenset({"helper"}))} == {"helper"}
+    assert {m.function for m in mutants("module", source, frozenset({"TABLE"}))} == {"unused"}
+    assert {m.function for m in mutants("module", source, frozenset({"construction"}))} == {"construction", "helper"}
+    assert mutants("module", source, frozenset({"check", "absent"})) == []
+
+
+def test_uses_of_other_modules() -> None:
+    source = "from p.a import f, g as h\nfrom p import b, c as d\nimport q\n\ndef k():\n    return b.x + d.y + q.z\n"
+    assert uses(source, "p") == {("p.a", "f"), ("p.a", "g"), ("p.b", "x"), ("p.c", "y")}

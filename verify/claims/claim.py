@@ -221,6 +221,8 @@ class Registry:
         """The constructions that `verify simulate` offers, by name."""
         self.tables: dict[str, Table] = {}
         self.figures: dict[str, Figure] = {}
+        self.equivalent: dict[str, str] = {}
+        """Changes of a construction that make no difference, by the key that `verify trust` gives them, and the proof that they do not."""
 
     def add(self, claim: Claim) -> Claim:
         """Registers a claim. Raises ValueError when its id or an alias is taken."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
-from random import Random
+from pathlib import Path
 from typing import Any
 
 import click
 
 from verify.claims.progress import Progress
+from verify.claims.runner import load
 from verify.commands.show import json_text
 from verify.trust.hunt import Fate, catalogue, hunt, timed
+from verify.trust.hunt import sample as chosen
+from verify.trust.record import document, known, write
 
 ALL_REJECTED, SOME_SURVIVE = 0, 1
 
@@ -24,54 +26,63 @@ ALL_REJECTED, SOME_SURVIVE = 0, 1
 @click.option(
     "--limit", type=click.IntRange(1), default=120, show_default=True, help="Seconds for the checks on one fault."
 )
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Keep the record in this file after every fault, and take up what it holds.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 @click.pass_obj
 def seed_faults(
-    package: str, module: str | None, sample: int | None, seed: int, jobs: int, limit: int, as_json: bool
+    package: str,
+    module: str | None,
+    sample: int | None,
+    seed: int,
+    jobs: int,
+    limit: int,
+    out: Path | None,
+    as_json: bool,
 ) -> int:
     """Changes one operator, comparison, constant, sign or extreme of a construction at a time and runs the checks.
 
-    A fault that no check notices is a survivor: either the change makes no difference, or a check is missing. Exit code 0 when
-    every fault was rejected, 1 when some survive.
+    A fault that no check notices is a survivor: either the change makes no difference, and the package says why, or a check is
+    missing. Exit code 0 when every fault was rejected or is proved to make no difference, 1 when some survive unexplained.
     """
-    faults = catalogue(package, module)
-    total = len(faults)
-    if sample is not None and sample < total:
-        faults = [faults[i] for i in sorted(Random(seed).sample(range(total), sample))]
+    all_faults = catalogue(package, module)
+    faults = all_faults if sample is None else chosen(all_faults, sample, seed)
+    kept = [] if out is None else known(package, out, faults)
+    fates = {fate.mutant.key: fate for fate in kept}
+    checks = timed(package)
+    equivalent = load(package).equivalent
+
+    def record() -> dict[str, Any]:
+        tried = [fates[fault.key] for fault in faults if fault.key in fates]
+        return document(
+            package, tried, checks, catalogue=len(all_faults), sample=sample, seed=seed, equivalent=equivalent
+        )
+
     with Progress("faults", len(faults)) as progress:
-        fates = hunt(
-            package, faults, timed(package), jobs=jobs, limit=limit, done=lambda fate: progress.step(fate.mutant.module)
-        )
-    survivors = [fate for fate in fates if fate.survived]
+        for fate in kept:
+            progress.step(fate.mutant.module)
+
+        def done(fate: Fate) -> None:
+            fates[fate.mutant.key] = fate
+            progress.step(fate.mutant.module)
+            if out is not None:
+                write(out, record())
+
+        hunt(package, [fault for fault in faults if fault.key not in fates], checks, jobs=jobs, limit=limit, done=done)
+    found = record()
+    if out is not None:
+        write(out, found)
     if as_json:
-        sys.stdout.write(json_text(_document(fates, total, seed)))
+        sys.stdout.write(json_text(found))
     else:
-        for fate in survivors:
-            click.echo(f"survives: {fate.mutant.name}")
+        for survivor in found["survivors"]:
+            click.echo(f"survives: {survivor['fault']} (line {survivor['line']}): {survivor['proof'] or 'unexplained'}")
         click.echo(
-            f"{len(fates)} of {total} faults tried: {len(fates) - len(survivors)} rejected, {len(survivors)} survive"
+            f"{found['tried']} of {found['catalogue']} faults tried: {found['rejected']} rejected, "
+            f"{found['equivalent']} make no difference (proved), {found['unexplained']} survive unexplained; "
+            f"{len(found['needed'])} checks are the only ones to reject some fault, {len(found['redundant'])} are not"
         )
-    return SOME_SURVIVE if survivors else ALL_REJECTED
-
-
-def _document(fates: list[Fate], total: int, seed: int) -> dict[str, Any]:
-    return {
-        "format": "trust/1",
-        "catalogue": total,
-        "tried": len(fates),
-        "seed": seed,
-        "rejected": sum(not fate.survived for fate in fates),
-        "kinds": dict(sorted(Counter(fate.mutant.kind for fate in fates).items())),
-        "rejected_by": dict(sorted(Counter(fate.by for fate in fates if fate.by).items())),
-        "survivors": [
-            {
-                "module": fate.mutant.module,
-                "line": fate.mutant.line,
-                "function": fate.mutant.function,
-                "before": fate.mutant.before,
-                "after": fate.mutant.after,
-            }
-            for fate in fates
-            if fate.survived
-        ],
-    }
+    return SOME_SURVIVE if found["unexplained"] else ALL_REJECTED

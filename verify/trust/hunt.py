@@ -1,17 +1,20 @@
 """Runs the checks on seeded faults: which check rejects which mutant, and which mutants survive.
 
 Every mutant gets a process of its own, in which its module is the changed one from the first import on. Relevant are the checks defined
-in the mutant's module or in a module that imports it, directly or not. They run until one does not come out as announced: first
-those of the mutant's own module, then the others, each from the quickest to the slowest.
+in the mutant's module or in a module that imports it, directly or not. They run until two do not come out as announced: first those
+of the mutant's own module, then the others, each from the quickest to the slowest. Two are enough to know that the mutant would still be
+rejected without any one check; a mutant with a single one names what is lost when that check is deleted.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.abc
 import importlib.util
 import io
 import multiprocessing
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -24,7 +27,10 @@ from typing import Any
 
 from verify.claims.runner import load
 from verify.errors import RequestError
-from verify.trust.mutation import Mutant, mutants
+from verify.trust.mutation import Mutant, mutants, uses
+
+ENOUGH = 2
+"""Checks that reject a mutant, after which no more are asked."""
 
 Place = tuple[str, int]
 """A check: its claim, and its number among the claim's checks."""
@@ -42,10 +48,15 @@ class Timed:
 
 @dataclass(frozen=True)
 class Fate:
-    """What became of a mutant: rejected by a check, by the import, by not ending in time; or `by` is empty: it survived."""
+    """What became of a mutant: the first two that rejected it (checks, the import, the limit of time); `by` is empty if it survived."""
 
     mutant: Mutant
-    by: str
+    by: tuple[str, ...]
+
+    @property
+    def only(self) -> str:
+        """The one check that rejects the mutant, when all others were run and do not; or nothing."""
+        return self.by[0] if len(self.by) == 1 else ""
 
     @property
     def survived(self) -> bool:
@@ -77,13 +88,11 @@ def sources(package: str) -> dict[str, str]:
 
 def importers(package: str, module: str) -> set[str]:
     """The module and all modules of the package that import it, directly or not."""
-    texts = sources(package)
+    used = {name: {other for other, _ in uses(text, package)} for name, text in sources(package).items()}
     reached = {module}
-    while True:
-        more = {name for name, text in texts.items() if any(f"from {m} import" in text for m in reached)} - reached
-        if not more:
-            return reached
+    while more := {name for name, others in used.items() if others & reached} - reached:
         reached |= more
+    return reached
 
 
 def relevant(package: str, checks: Sequence[Timed], module: str) -> list[Timed]:
@@ -95,15 +104,29 @@ def relevant(package: str, checks: Sequence[Timed], module: str) -> list[Timed]:
 
 def catalogue(package: str, module: str | None = None) -> list[Mutant]:
     """All mutants of the package's modules (or of one), in the order of their names. Raises RequestError for a module that has none."""
-    chosen = {
-        name: text for name, text in sources(package).items() if module in (None, name.removeprefix(f"{package}."))
-    }
-    found = [mutant for name, text in chosen.items() for mutant in mutants(name, text)]
+    texts = sources(package)
+    used = {pair for name, text in texts.items() for pair in uses(text, package) if pair[0] != name}
+    found = [
+        mutant
+        for name, text in texts.items()
+        if module in (None, name.removeprefix(f"{package}."))
+        for mutant in mutants(name, text, frozenset(what for where, what in used if where == name))
+    ]
     if not found:
         raise RequestError(
             f"no constructions to change in {module or package!r}", right="a module of the proofs package"
         )
     return found
+
+
+def sample(faults: Sequence[Mutant], size: int, seed: int) -> list[Mutant]:
+    """So many mutants, chosen by a hash of their keys: a change elsewhere in the sources leaves the others as they are."""
+
+    def place(mutant: Mutant) -> bytes:
+        return hashlib.sha256(f"{seed} {mutant.key}".encode()).digest()
+
+    chosen = set(map(id, sorted(faults, key=place)[:size]))
+    return [mutant for mutant in faults if id(mutant) in chosen]
 
 
 def hunt(
@@ -116,8 +139,11 @@ def hunt(
     done: Callable[[Fate], None] | None = None,
 ) -> list[Fate]:
     """The fate of each mutant, in order; a process that takes more than `limit` seconds counts as noticed."""
-    context = multiprocessing.get_context("spawn")
+    spawning = os.name == "nt"
+    context = multiprocessing.get_context("spawn") if spawning else multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["verify.commands"])  # what no mutant changes is imported once
     found: dict[int, Fate] = {}
+    noticed: dict[int, list[str]] = {}
     running: dict[Connection, tuple[int, BaseProcess, float]] = {}
     waiting = list(enumerate(faults))[::-1]
     reach: dict[str, list[Timed]] = {}
@@ -135,29 +161,34 @@ def hunt(
             running[ours] = (index, process, time.monotonic() + limit)
         ready = wait(list(running), timeout=1)
         for pipe, (index, process, until) in list(running.items()):
-            if pipe not in ready and time.monotonic() < until:
+            if pipe not in ready and time.monotonic() < until:  # nothing to read yet
                 continue
+            by = noticed.setdefault(index, [])
             try:
-                by = str(pipe.recv()) if pipe in ready else f"no end within {limit:.0f} s"
+                message = str(pipe.recv()) if pipe in ready else f"no end within {limit:.0f} s"
             except EOFError:
-                by = "the process ended abruptly"
+                message = "the process ended abruptly"
+            by += [message] if message else []
+            if message and len(by) < ENOUGH and pipe in ready and not message.startswith("the process"):
+                continue
             process.kill()
             process.join()
             del running[pipe]
-            found[index] = Fate(faults[index], by)
+            found[index] = Fate(faults[index], tuple(by))
             if done is not None:
                 done(found[index])
     return [found[i] for i in range(len(faults))]
 
 
 def _run(package: str, mutant: Mutant, checks: Sequence[Timed], answer: Connection) -> None:
-    """In the mutant's process: sends the name of the first check that notices, or nothing."""
+    """In the mutant's process: sends the name of each check that notices, as far as these are asked for, and nothing at the end."""
     sys.meta_path.insert(0, _Finder(mutant))
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         try:
             registry = load(package)
         except Exception as error:
-            answer.send(f"import: {type(error).__name__}")
+            for _ in range(ENOUGH):  # no check runs without the import
+                answer.send(f"import: {type(error).__name__}")
             return
         for check in checks:
             claim, number = check.place
@@ -167,7 +198,6 @@ def _run(package: str, mutant: Mutant, checks: Sequence[Timed], answer: Connecti
                 noticed = True
             if noticed:
                 answer.send(check.name)
-                return
     answer.send("")
 
 
