@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from itertools import groupby
 from typing import Any, TypeAlias
 
 from flint import arb
@@ -83,6 +84,21 @@ class Arithmetic(ABC):
     def fixed(self, entries: tuple[Fraction, ...]) -> Column:
         """The column of these rationals, which belong to a map and come again: an arithmetic may keep it, by identity."""
         return self.numbers(entries)
+
+    def place(self, column: Column, constants: tuple[Fraction | None, ...], copies: int) -> Column:
+        """The column with constants instead of some entries, the same in each of `copies` stacked parts; None leaves an entry.
+
+        The constants belong to a map and come again: an arithmetic may keep what it makes of them, by identity.
+        """
+        pieces = []
+        for top in range(0, copies * len(constants), len(constants)):
+            at = top
+            for constant, run in groupby(constants):
+                height = len(list(run))
+                kept = constant is None
+                pieces.append(column[at : at + height] if kept else self.constant(constant or Fraction(0), height))
+                at += height
+        return self.concatenate(pieces)
 
     @abstractmethod
     def add(self, a: Column, b: Column) -> Column:

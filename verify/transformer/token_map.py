@@ -359,16 +359,19 @@ class PositionalMap:
         return common if plain else None
 
     @cached_property
-    def _fixed(self) -> tuple[tuple[Fraction, ...] | None, ...]:
-        """For each output, its constant in every position, if it is constant in all of them."""
-        found: list[tuple[Fraction, ...] | None] = []
+    def _outputs(self) -> tuple[tuple[tuple[int, ...], tuple[Fraction | None, ...]], ...]:
+        """For each output: the common steps that it takes its entries from, and in every position its constant, or None."""
+        found = []
         for output in range(len(self.kinds)):
-            entries: list[Fraction | None] = []
+            taken: list[int] = []
+            constants: list[Fraction | None] = []
             for start, stop, token_map in self.ranges:
-                step = token_map.steps[token_map.outputs[output]]
-                entries += [step.constant if step.operation == "constant" else None] * (stop - start)
-            known = tuple(entry for entry in entries if entry is not None)
-            found.append(known if len(known) == len(entries) else None)
+                step = token_map.outputs[output]
+                constant = token_map.steps[step].constant if token_map.steps[step].operation == "constant" else None
+                constants += [constant] * (stop - start)
+                if stop > start and constant is None and step not in taken:
+                    taken.append(step)
+            found.append((tuple(taken), tuple(constants)))
         return tuple(found)
 
     def apply(self, arithmetic: Arithmetic, columns: Sequence[Column], copies: int = 1) -> list[Column]:
@@ -377,38 +380,38 @@ class PositionalMap:
         if len(ranges) == 1:
             return ranges[0][2].apply(arithmetic, columns)
         # The ranges of all copies, from the top of the stack to its bottom.
-        places = [
-            (top + start, top + stop, token_map)
-            for top in range(0, copies * self.length, self.length)
-            for start, stop, token_map in ranges
-        ]
+        tops = range(0, copies * self.length, self.length)
         if self._common is None:
             parts = [
-                token_map.apply(arithmetic, [column[start:stop] for column in columns])
-                for start, stop, token_map in places
+                token_map.apply(arithmetic, [column[top + start : top + stop] for column in columns])
+                for top in tops
+                for start, stop, token_map in ranges
             ]
             return [arithmetic.concatenate(part) for part in zip(*parts, strict=True)]
         if any(len(columns) != len(token_map.inputs) for _, _, token_map in ranges):
             raise TypeError(f"the map takes {len(ranges[0][2].inputs)} columns, not {len(columns)}")
         # The maps of a construction mostly differ by the constants that mark a row's role: what they share is computed once.
-        common = self._common
-        done = _evaluate(arithmetic, ranges[0][2].steps[:common], columns)
+        done = _evaluate(arithmetic, ranges[0][2].steps[: self._common], columns)
         out: list[Column] = []
-        for output, fixed in enumerate(self._fixed):
-            found = [token_map.outputs[output] for _, _, token_map in ranges]
-            if fixed is not None:
-                column = arithmetic.fixed(fixed)
+        for output, (taken, constants) in enumerate(self._outputs):
+            if not taken:
+                column = arithmetic.fixed(constants)  # type: ignore[arg-type]  # nothing is taken: every entry is a constant
                 out.append(column if copies == 1 else arithmetic.concatenate([column] * copies))
-            elif found[0] < common and found.count(found[0]) == len(found):
-                out.append(done[found[0]])
+            elif len(taken) == 1:
+                (step,) = taken
+                out.append(
+                    arithmetic.place(done[step], constants, copies)
+                    if any(c is not None for c in constants)
+                    else done[step]
+                )
             else:
-                pieces = []
-                for start, stop, token_map in places:
-                    index = token_map.outputs[output]
-                    constant = token_map.steps[index].constant if index >= common else None
-                    pieces.append(
-                        done[index][start:stop] if constant is None else arithmetic.constant(constant, stop - start)
-                    )
+                pieces = [
+                    arithmetic.constant(constant, stop - start)
+                    if (constant := constants[start]) is not None
+                    else done[token_map.outputs[output]][top + start : top + stop]
+                    for top in tops
+                    for start, stop, token_map in ranges
+                ]
                 out.append(arithmetic.concatenate(pieces))
         return out
 
